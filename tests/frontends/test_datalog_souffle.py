@@ -252,6 +252,11 @@ def test_records_and_adts_are_in_files_as_souffle_has_them(tmp_path: Path, capsy
         (".decl e(x: number, y: number) choice-domain (x, y), x", Unsupported, "test:3:31: choice-domain is not supported"),
         ("b(@f(x)) :- a(x).", DelticError, "test:3:4: there is no functor f"),
         (".functor f(number): number\nb(@f(x)) :- a(x).", DelticError, "test:4:3: the extern function f is not registered"),
+        ("b(x) :- a(x), !a(range(x, 3)).", Unsupported, "test:3:18: range in a negated atom is not supported"),
+        ("b(x) :- a(x), x = range(0, 5, x).", Unsupported, "test:3:31: this step of range is not supported"),
+        ("b(x) :- a(x), x = range(0, 5, 0).", Unsupported, "expected: a whole number that is not 0"),
+        ("b(x) :- x = range(0, y), a(_).", UnsafeRule, "test:3:13: the variable range1 is not bound"),
+        ("b(x) :- a(x), x = range(1).", DelticError, "test:3:19: the functor range does not have 1 arguments"),
         (".pragma \"legacy\"", Unsupported, "help: leave it out"),
         ("input relation E(x: s64)", SyntaxFailure, "help: DDlog's syntax is the dialect ddlog"),
         ("b(x) :- a(x)", SyntaxFailure, "unexpected end of the text"),
@@ -350,6 +355,50 @@ def test_components() -> None:
         session.delete("s.edge", [{"a": 2, "b": 3}])
         assert rows("s.path") == [(1, 1), (1, 2), (2, 1), (2, 2)]
         assert len(session.query("SELECT * FROM `s.path` WHERE a < b").rows()) == 1
+
+
+def test_ranges() -> None:
+    program = """
+    .decl a(x: number, y: number)
+    .input a
+    .decl up(x: number, y: number, z: number)
+    .output up
+    up(x, y, z) :- a(x, y), z = range(x, y).
+    .decl by3(x: number, y: number, z: number)
+    .output by3
+    by3(x, y, range(x, y, 3)) :- a(x, y).
+    .decl down(x: number, y: number, z: number)
+    .output down
+    down(x, y, z) :- z = 1 + range(x, y, -2) * 2, a(x, y).
+    .decl total(x: number, n: number)
+    .output total
+    total(x, n) :- a(x, y), n = sum z : { a(x, y), z = range(0, y) }.
+    .decl few(x: number)
+    .output few
+    few(x) :- a(x, _), x = range(0, 3), x < range(1, 3).
+    .decl square(x: number, y: number)
+    .output square
+    square(range(0, 2), range(0, 2)).
+    .decl chain(x: number)
+    .output chain
+    chain(0).
+    chain(y) :- chain(x), x < 4, y = range(x, x + 3).
+    """
+    rows = [(0, 3), (3, 0), (2, 2), (1, 8), (8, 1), (5, 6)]
+    with deltic.Session() as session:
+        session.datalog(program, dialect="souffle")
+        session.insert("a", [{"x": x, "y": y} for x, y in [*rows, (9, 11)]])
+        session.delete("a", [{"x": 9, "y": 11}])
+        found = {name: sorted(tuple(row.values()) for row in session.view(name).rows()) for name in session.views}
+    assert found == {
+        "up": sorted((x, y, z) for x, y in rows for z in range(x, y, 1 if x < y else -1)),
+        "by3": sorted((x, y, z) for x, y in rows for z in range(x, y, 3)),
+        "down": sorted((x, y, 1 + 2 * z) for x, y in rows for z in range(x, y, -2)),
+        "total": sorted((x, sum(range(y))) for x, y in rows),
+        "few": [(0,), (1,)],
+        "square": [(0, 0), (0, 1), (1, 0), (1, 1)],
+        "chain": [(x,) for x in range(6)],
+    }
 
 
 def test_files_of_components(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from lark import Token, Tree
 
-from deltic.errors import Span, SyntaxFailure, UnknownName, Unsupported
+from deltic.errors import Span, SyntaxFailure, TypeMismatch, UnknownName, Unsupported
 from deltic.frontends.datalog.components import expanded
 from deltic.frontends.datalog.equivalence import check_equivalence, closure, pairs_of
 from deltic.frontends.datalog.fact_files import Directive, DirectiveOption, FactFile, check_files, fact_file
@@ -41,7 +41,7 @@ from deltic.frontends.datalog.tree import (
 TYPES: Final = {"number": "s64", "unsigned": "usize", "float": "double", "symbol": "string"}
 WORDS: Final = {"band": "&", "bor": "|", "bxor": "^", "bshl": "<<", "bshr": ">>"}
 CONSTRAINTS: Final = ("contains", "match")
-FUNCTORS: Final = ("cat", "strlen", "substr", "to_number", "to_string")
+FUNCTORS: Final = ("cat", "strlen", "substr", "to_number", "to_string", "range")
 CONVERSIONS: Final = {
     **dict.fromkeys(("itof", "utof"), "double"),
     **dict.fromkeys(("ftoi", "utoi"), "s64"),
@@ -366,13 +366,21 @@ class SouffleReader:
                 return CallTerm("bigint", (value,), span)
             case "to_string", [value]:
                 return CallTerm("to_string", (value,), span)
+            case "range", [_, _]:
+                return CallTerm("range", tuple(terms), span)
+            case "range", [_, _, step]:
+                if not isinstance(step, ConstantTerm) or not isinstance(step.value, int) or step.value == 0:
+                    raise Unsupported("this step of range is not supported", span=step.span, expected="a whole number that is not 0")
+                return CallTerm("range", tuple(terms), span)
             case ("itof" | "utof" | "ftoi" | "utoi" | "ftou" | "itou") as function, [value]:
                 return ConversionTerm(value, NamedTypeTerm(CONVERSIONS[function], (), span), span)
+        if str(name) in (*FUNCTORS, *CONVERSIONS):
+            raise TypeMismatch(f"the functor {name} does not have {len(terms)} arguments", span=span)
         raise Unsupported(
             f"the functor {name} is not supported",
             span=self.span(name),
             expected=f"one of {', '.join((*FUNCTORS, *CONVERSIONS))}, min, max",
-            remedy="an input relation of the numbers" if name == "range" else f"a function in Python: .functor, and @{name}(…)",
+            remedy=f"a function in Python: .functor, and @{name}(…)",
         )
 
     def _aggregate(self, node: Any, span: Span) -> Term:
