@@ -353,6 +353,13 @@ _all(
     union_by_name_missing=lambda n: n.orders.select("id", "amount").unionByName(
         n.customers.select("id", n.F.lit(1).alias("extra")), allowMissingColumns=True
     ),
+    union_by_name_structs=lambda n: n.events.select("id", "info").unionByName(
+        n.orders.select("id", n.F.struct(n.F.col("note").alias("B"), "customer", n.F.col("id").alias("a")).alias("info")),
+        allowMissingColumns=True,
+    ),
+    union_by_name_order=lambda n: n.events.select("info").unionByName(
+        n.orders.select(n.F.struct(n.F.col("note").alias("b"), n.F.lit(1).alias("a")).alias("info"))
+    ),
     intersect=lambda n: n.orders.select("customer").intersect(n.customers.select("id")),
     intersect_all=lambda n: n.orders.select("customer").intersectAll(n.events.select("customer")),
     subtract=lambda n: n.customers.select("id").subtract(n.orders.select("customer")),

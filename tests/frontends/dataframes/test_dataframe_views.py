@@ -68,6 +68,32 @@ def test_values_by_columns_are_cast_and_columns_renamed_in_turn() -> None:
         assert sorted((row["k"], row["v"]) for row in session.view("long").rows()) == [("d", Decimal("3.00")), ("n", Decimal("3.00"))]
 
 
+def test_unions_by_name_match_the_fields_of_structs() -> None:
+    with deltic.Session() as session:
+        session.sql(
+            "CREATE TABLE t (id BIGINT PRIMARY KEY, s STRUCT<a: INT, n: STRUCT<x: INT>>, r STRUCT<N: STRUCT<y: STRING, x: BIGINT>, a: INT>)"
+        )
+
+        def union(spark: Any) -> Any:
+            table = spark.table("t")
+            return table.select("id", "s").unionByName(table.selectExpr("r AS s", "-id AS id"), allowMissingColumns=True)
+
+        session.view_of("u", union)
+        session.insert(
+            "t",
+            [
+                {"id": 1, "s": {"a": 1, "n": {"x": 2}}, "r": {"N": {"y": "z", "x": 3}, "a": 4}},
+                {"id": 2, "s": None, "r": {"N": None, "a": 5}},
+            ],
+        )
+        assert {row["id"]: row["s"] for row in session.view("u").rows()} == {
+            1: {"a": 1, "n": {"x": 2, "y": None}},
+            -1: {"a": 4, "n": {"x": 3, "y": "z"}},
+            2: None,
+            -2: {"a": 5, "n": None},
+        }
+
+
 def test_a_triangle_of_dataframes_is_one_multiway_join() -> None:
     def triangle(spark: Any) -> Any:
         edges = spark.table("edges")
@@ -149,6 +175,11 @@ WRONG: dict[str, tuple[Callable[[Notebook], Any], type[QueryError], str]] = {
     "grouped pandas": (lambda n: n.orders.groupBy("customer").applyInPandas(lambda x: x, "a INT"), Unsupported, "applyInPandas of"),
     "watermark": (lambda n: n.events.withWatermark("ts", "1 minute"), Unsupported, "withWatermark of a DataFrame is not supported"),
     "unknown column to fill": (lambda n: n.orders.fillna({"note": "x", "amuont": 1}), UnknownName, "did you mean 'amount'"),
+    "other structs": (
+        lambda n: n.events.select("info").unionByName(n.orders.select(n.F.struct("note").alias("info"))),
+        TypeMismatch,
+        "column 1 of UNION has no common type",
+    ),
     "nothing to unpivot": (lambda n: n.orders.select("id").unpivot("id", None, "k", "v"), TypeMismatch, "there are no columns to unpivot"),
     "types to unpivot": (lambda n: n.orders.unpivot("id", ["amount", "note"], "k", "v"), TypeMismatch, "to unpivot have no common type"),
     "limit": (lambda n: n.orders.orderBy("id").limit(-1), Unsupported, "LIMIT requires a whole number"),
