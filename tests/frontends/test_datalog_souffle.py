@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import Any
 
@@ -251,10 +252,26 @@ def test_records_and_adts_are_in_files_as_souffle_has_them(tmp_path: Path, capsy
         (".decl e(x: number, y: number) choice-domain (x, y), x", Unsupported, "test:3:31: choice-domain is not supported"),
         ("b(@f(x)) :- a(x).", DelticError, "test:3:4: there is no functor f"),
         (".functor f(number): number\nb(@f(x)) :- a(x).", DelticError, "test:4:3: the extern function f is not registered"),
+        ("b(x) :- a(x), !a(range(x, 3)).", Unsupported, "test:3:18: range in a negated atom is not supported"),
+        ("b(x) :- a(x), x = range(0, 5, x).", Unsupported, "test:3:31: this step of range is not supported"),
+        ("b(x) :- a(x), x = range(0, 5, 0).", Unsupported, "expected: a whole number that is not 0"),
+        ("b(x) :- x = range(0, y), a(_).", UnsafeRule, "test:3:13: the variable range1 is not bound"),
+        ("b(x) :- a(x), x = range(1).", DelticError, "test:3:19: the functor range does not have 1 arguments"),
         (".pragma \"legacy\"", Unsupported, "help: leave it out"),
         ("input relation E(x: s64)", SyntaxFailure, "help: DDlog's syntax is the dialect ddlog"),
         ("b(x) :- a(x)", SyntaxFailure, "unexpected end of the text"),
-        (".comp C { }", Unsupported, ".comp is not supported"),
+        (".comp C { }\n.init c = D", DelticError, "test:4:11: there is no component D"),
+        (".comp C<T> { }\n.init c = C", DelticError, "test:4:11: component C does not have 0 parameters"),
+        (".comp C { .init c = C }\n.init c = C", Unsupported, "test:3:21: component C contains itself: C → C"),
+        (".comp C : D { }\n.comp D : C { }\n.init c = C", Unsupported, "test:4:11: component C contains itself: C → D → C"),
+        (".comp C { .override r }\n.init c = C", DelticError, "test:3:21: no relation r is inherited"),
+        (".comp B { .decl r(x: number) }\n.comp C : B { .override r }\n.init c = C", Unsupported, "4:25: relation r is not overridable"),
+        (".override a", Unsupported, "test:3:1: .override is not in a component"),
+        (".comp C { }\n.comp C { }", DelticError, "test:4:7: component C is declared twice"),
+        (".comp C { }\n.init c = C\n.init c = C", DelticError, "test:5:7: instance c is declared twice"),
+        (".comp C { b(y) :- a(x). }\n.init c = C", UnsafeRule, "test:3:13: the variable y is not bound"),
+        (".comp C { .decl r(x: number) }\n.init c = C\nb(x) :- c.s(x).", DelticError, "help: did you mean 'c.r'?"),
+        (".comp C { .functor f(number): number }", SyntaxFailure, "test:3:11: unexpected '.functor'"),
         (".printsize b", Unsupported, ".printsize is not supported"),
         (".input a(filenam=\"x\")", DelticError, "test:3:10: there is no option filenam here"),
         (".input a(filename=\"../x\")", Unsupported, "test:3:19: the file is outside the folder"),
@@ -267,7 +284,10 @@ def test_records_and_adts_are_in_files_as_souffle_has_them(tmp_path: Path, capsy
         (".input a(delimiter=\"::\")", Unsupported, "test:3:20: invalid delimiter '::'"),
         (".output a\n.output b(filename=\"A.csv\")", DelticError, "test:4:9: the file A.csv is written for another relation"),
         (".input a(filename=\"b.csv\")\n.output b", DelticError, "test:4:9: the file b.csv is read for another relation"),
-        (".decl e(x: number, y: number) eqrel", Unsupported, "eqrel is not supported"),
+        (".decl e(x: number) eqrel", DelticError, "test:3:7: the columns of eqrel e are not a pair"),
+        (".decl e() eqrel", DelticError, "expected: two columns of one type, found none"),
+        (".decl e(x: number, y: symbol) eqrel", DelticError, "expected: two columns of one type, found number, symbol"),
+        (".decl e(x: number, y: number) eqrel\ne(x, y) :- a(x), a(y), !e(x, y).", Unsupported, "depends on itself through negation"),
         (".decl a(x: number)", SyntaxFailure, "relation a is declared twice"),
         (".decl d(x: nmber)", DelticError, "there is no type nmber"),
     ],
@@ -280,3 +300,155 @@ def test_errors(rule: str, error: type[DelticError], text: str) -> None:
             draft.apply(statement)
     assert text in str(caught.value)
     assert caught.value.span is not None
+
+
+COMPONENTS = """
+.type Node <: symbol
+.decl most(n: number)
+most(2).
+.comp Graph<T> {
+  .type Mark = Near { at: T } | Far {}
+  .decl edge(a: T, b: T)
+  .input edge
+  .decl path(a: T, b: T) overridable
+  .output path
+  path(x, y) :- edge(x, y).
+  path(x, z), mark(x, $Near(z)) :- path(x, y), edge(y, z).
+  .decl mark(a: T, m: Mark)
+  .comp Degrees<U> {
+    .decl degree(x: U, n: number)
+    degree(x, n) :- edge(x, _), n = count : { edge(x, _) }, most(m), n <= m.
+  }
+  .init d = Degrees<T>
+}
+.comp Symmetric<T> : Graph<T> {
+  .override path
+  path(x, y), path(y, x) :- edge(x, y).
+  path(x, z) :- path(x, y), path(y, z).
+}
+.init g = Graph<Node>
+.init s = Symmetric<number>
+.output s.d.degree
+.decl out(x: Node, n: number, m: g.Mark)
+.output out
+out(x, n, m) :- g.path("a", x), g.d.degree(x, n), g.mark(_, m), m = $g.Near(x).
+g.path("d", "e").
+"""
+
+
+def test_components() -> None:
+    with deltic.Session() as session:
+        session.datalog(COMPONENTS, dialect="souffle")
+        edges = [("a", "b"), ("b", "c"), ("c", "a")]
+        with session.transaction() as tx:
+            tx.insert("g.edge", [{"a": a, "b": b} for a, b in (*edges, *(("c", x) for x in "xyz"))])
+            tx.insert("s.edge", [{"a": a, "b": b} for a, b in ((1, 2), (2, 3))])
+        assert set(session.views) == {"g.path", "s.path", "s.d.degree", "out"}
+
+        def rows(name: str) -> list[tuple[Any, ...]]:
+            return sorted(tuple(row.values()) for row in session.view(name).rows())
+
+        assert rows("s.path") == [(a, b) for a in (1, 2, 3) for b in (1, 2, 3)]
+        assert rows("s.d.degree") == [(1, 1), (2, 1)]
+        assert ("d", "e") in rows("g.path") and len(rows("g.path")) == 3 * 6 + 1
+        assert [row[:2] for row in rows("out")] == [("a", 1), ("b", 1)]
+        session.delete("s.edge", [{"a": 2, "b": 3}])
+        assert rows("s.path") == [(1, 1), (1, 2), (2, 1), (2, 2)]
+        assert len(session.query("SELECT * FROM `s.path` WHERE a < b").rows()) == 1
+
+
+def test_ranges() -> None:
+    program = """
+    .decl a(x: number, y: number)
+    .input a
+    .decl up(x: number, y: number, z: number)
+    .output up
+    up(x, y, z) :- a(x, y), z = range(x, y).
+    .decl by3(x: number, y: number, z: number)
+    .output by3
+    by3(x, y, range(x, y, 3)) :- a(x, y).
+    .decl down(x: number, y: number, z: number)
+    .output down
+    down(x, y, z) :- z = 1 + range(x, y, -2) * 2, a(x, y).
+    .decl total(x: number, n: number)
+    .output total
+    total(x, n) :- a(x, y), n = sum z : { a(x, y), z = range(0, y) }.
+    .decl few(x: number)
+    .output few
+    few(x) :- a(x, _), x = range(0, 3), x < range(1, 3).
+    .decl square(x: number, y: number)
+    .output square
+    square(range(0, 2), range(0, 2)).
+    .decl chain(x: number)
+    .output chain
+    chain(0).
+    chain(y) :- chain(x), x < 4, y = range(x, x + 3).
+    """
+    rows = [(0, 3), (3, 0), (2, 2), (1, 8), (8, 1), (5, 6)]
+    with deltic.Session() as session:
+        session.datalog(program, dialect="souffle")
+        session.insert("a", [{"x": x, "y": y} for x, y in [*rows, (9, 11)]])
+        session.delete("a", [{"x": 9, "y": 11}])
+        found = {name: sorted(tuple(row.values()) for row in session.view(name).rows()) for name in session.views}
+    assert found == {
+        "up": sorted((x, y, z) for x, y in rows for z in range(x, y, 1 if x < y else -1)),
+        "by3": sorted((x, y, z) for x, y in rows for z in range(x, y, 3)),
+        "down": sorted((x, y, 1 + 2 * z) for x, y in rows for z in range(x, y, -2)),
+        "total": sorted((x, sum(range(y))) for x, y in rows),
+        "few": [(0,), (1,)],
+        "square": [(0, 0), (0, 1), (1, 0), (1, 1)],
+        "chain": [(x,) for x in range(6)],
+    }
+
+
+def test_files_of_components(tmp_path: Path) -> None:
+    program = ".comp C { .decl r(x: number)\n.input r\n.decl s(x: number)\n.output s\ns(x + 1) :- r(x). }\n.init a = C\n.init b = C"
+    (tmp_path / "p.dl").write_text(program)
+    (tmp_path / "a.r.facts").write_text("1\n")
+    (tmp_path / "b.r.facts").write_text("2\n")
+    assert main(["run", str(tmp_path / "p.dl"), "--dialect", "souffle", "--engine", "embedded"]) == Exit.OK
+    assert [(tmp_path / f"{name}.s.csv").read_text() for name in "ab"] == ["2\n", "3\n"]
+
+
+def _equivalent(pairs: set[tuple[int, int]], links: set[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The relation by union-find, of pairs and what the links of equivalent numbers add."""
+    parents: dict[int, int] = {}
+
+    def root(number: int) -> int:
+        while parents.setdefault(number, number) != number:
+            number = parents[number]
+        return number
+
+    added = set(pairs)
+    while added:
+        for a, b in added:
+            parents[root(a)] = root(b)
+        related = {(a, b) for a in parents for b in parents if root(a) == root(b)}
+        added = {(a + 10, b + 10) for a, b in links & related} - related
+    return sorted((a, b) for a in parents for b in parents if root(a) == root(b))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_equivalence_relations(seed: int) -> None:
+    program = """
+    .decl same(x: number, y: number) eqrel
+    .input same
+    .output same
+    .decl link(x: number, y: number)
+    .input link
+    same(x + 10, y + 10) :- link(x, y), same(x, y).
+    """
+    draw = random.Random(seed)
+    content: dict[str, set[tuple[int, int]]] = {"same_input": set(), "link": set()}
+    with deltic.Session(shards=1 + 2 * (seed % 2)) as session:
+        session.datalog(program, dialect="souffle")
+        for _ in range(5):
+            with session.transaction() as tx:
+                for name, rows in content.items():
+                    gone = {row for row in rows if draw.random() < 0.3}
+                    new = {(draw.randrange(18), draw.randrange(18)) for _ in range(4)} - rows
+                    tx.delete(name, [{"x": x, "y": y} for x, y in gone])
+                    tx.insert(name, [{"x": x, "y": y} for x, y in new])
+                    content[name] = (rows - gone) | new
+            found = sorted(tuple(row.values()) for row in session.view("same").rows())
+            assert found == _equivalent(content["same_input"], content["link"])

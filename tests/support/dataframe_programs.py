@@ -199,6 +199,7 @@ _all(
     with_column_chain=lambda n: n.orders.withColumn("x", n.F.col("id") + 1).withColumn("y", n.F.col("x") * 2).withColumn("x", n.F.col("y")),
     renamed=lambda n: n.orders.withColumnRenamed("amount", "price").where("price > 20"),
     renamed_many=lambda n: n.orders.withColumnsRenamed({"id": "key", "note": "text", "absent": "x"}),
+    renamed_in_turn=lambda n: n.orders.withColumnsRenamed({"id": "key", "KEY": "number", "number": "n"}),
     to_df=lambda n: n.customers.toDF("a", "b", "c").where("c = 'north'"),
     drop=lambda n: n.orders.drop("note", "absent"),
     drop_column=lambda n: (lambda d: d.drop(d.note))(n.orders),
@@ -219,6 +220,9 @@ _all(
     fillna_number=lambda n: n.orders.fillna(0),
     fillna_text=lambda n: n.orders.fillna("none", subset=["note"]),
     fillna_dict=lambda n: n.orders.na.fill({"note": "none", "amount": 1}),
+    fillna_dict_types=lambda n: n.events.select(
+        "id", "value", n.F.nullif("customer", "id").alias("c"), n.F.col("info.b").alias("b")
+    ).fillna({"value": True, "c": "7", "b": 1.5}),
     fillna_float=lambda n: n.events.select("id", "value").fillna(0.5),
     replace=lambda n: n.orders.replace("a", "A", subset=["note"]),
     replace_many=lambda n: n.orders.select("id", "note").replace({"a": "x", "b": "y"}),
@@ -328,6 +332,7 @@ _all(
     pivot_two=lambda n: n.orders.groupBy("customer").pivot("note", ["a", "b"]).agg(n.F.sum("amount").alias("s"), n.F.max("id").alias("m")),
     unpivot=lambda n: n.customers.unpivot("id", ["name", "region"], "k", "v"),
     melt_all=lambda n: n.customers.select("id", "name", "region").melt(["id"], None, "k", "v"),
+    unpivot_types=lambda n: n.orders.unpivot("note", ["id", "amount", n.F.col("customer").cast("double").alias("c")], "k", "v"),
     # order
     top=lambda n: n.orders.orderBy(n.F.desc("amount"), "id").limit(5),
     top_select=lambda n: n.orders.orderBy(n.F.desc("amount"), "id").select("id", "amount").limit(4),
@@ -347,6 +352,13 @@ _all(
     ),
     union_by_name_missing=lambda n: n.orders.select("id", "amount").unionByName(
         n.customers.select("id", n.F.lit(1).alias("extra")), allowMissingColumns=True
+    ),
+    union_by_name_structs=lambda n: n.events.select("id", "info").unionByName(
+        n.orders.select("id", n.F.struct(n.F.col("note").alias("B"), "customer", n.F.col("id").alias("a")).alias("info")),
+        allowMissingColumns=True,
+    ),
+    union_by_name_order=lambda n: n.events.select("info").unionByName(
+        n.orders.select(n.F.struct(n.F.col("note").alias("b"), n.F.lit(1).alias("a")).alias("info"))
     ),
     intersect=lambda n: n.orders.select("customer").intersect(n.customers.select("id")),
     intersect_all=lambda n: n.orders.select("customer").intersectAll(n.events.select("customer")),

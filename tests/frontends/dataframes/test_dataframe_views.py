@@ -57,6 +57,43 @@ def test_a_view_of_dataframes_has_the_plan_of_the_same_sql(name: str) -> None:
     assert plans[0] == plans[1]
 
 
+def test_values_by_columns_are_cast_and_columns_renamed_in_turn() -> None:
+    with deltic.Session() as session:
+        session.sql("CREATE TABLE t (id BIGINT, n INT, d DECIMAL(5,2), s STRING, PRIMARY KEY (id)); INSERT INTO t (id) VALUES (1)")
+        session.view_of("filled", lambda spark: spark.table("t").fillna({"n": "7", "D": 1, "s": 1.5}))
+        session.view_of("renamed", lambda spark: spark.table("t").select("id").withColumnsRenamed({"id": "a", "a": "b"}))
+        session.view_of("long", lambda spark: spark.table("t").fillna(3).unpivot("s", ["n", "d"], "k", "v").drop("s"))
+        assert session.view("filled").rows() == [{"id": 1, "n": 7, "d": Decimal("1.00"), "s": "1.5"}]
+        assert session.view("renamed").rows() == [{"b": 1}]
+        assert sorted((row["k"], row["v"]) for row in session.view("long").rows()) == [("d", Decimal("3.00")), ("n", Decimal("3.00"))]
+
+
+def test_unions_by_name_match_the_fields_of_structs() -> None:
+    with deltic.Session() as session:
+        session.sql(
+            "CREATE TABLE t (id BIGINT PRIMARY KEY, s STRUCT<a: INT, n: STRUCT<x: INT>>, r STRUCT<N: STRUCT<y: STRING, x: BIGINT>, a: INT>)"
+        )
+
+        def union(spark: Any) -> Any:
+            table = spark.table("t")
+            return table.select("id", "s").unionByName(table.selectExpr("r AS s", "-id AS id"), allowMissingColumns=True)
+
+        session.view_of("u", union)
+        session.insert(
+            "t",
+            [
+                {"id": 1, "s": {"a": 1, "n": {"x": 2}}, "r": {"N": {"y": "z", "x": 3}, "a": 4}},
+                {"id": 2, "s": None, "r": {"N": None, "a": 5}},
+            ],
+        )
+        assert {row["id"]: row["s"] for row in session.view("u").rows()} == {
+            1: {"a": 1, "n": {"x": 2, "y": None}},
+            -1: {"a": 4, "n": {"x": 3, "y": "z"}},
+            2: None,
+            -2: {"a": 5, "n": None},
+        }
+
+
 def test_a_triangle_of_dataframes_is_one_multiway_join() -> None:
     def triangle(spark: Any) -> Any:
         edges = spark.table("edges")
@@ -135,7 +172,16 @@ WRONG: dict[str, tuple[Callable[[Notebook], Any], type[QueryError], str]] = {
     "rows": (lambda n: n.orders.where(n.F.lit(n.orders.count() > 1)), QueryError, "cannot look at data"),
     "collect": (lambda n: n.orders.collect(), QueryError, "(?s)cannot look at data.*help: return the DataFrame, and read the view's rows"),
     "sample": (lambda n: n.orders.sample(0.5), Unsupported, "nondeterministic"),
-    "grouped pandas": (lambda n: n.orders.groupBy("customer").applyInPandas(lambda x: x, "a INT"), Unsupported, "group_map"),
+    "grouped pandas": (lambda n: n.orders.groupBy("customer").applyInPandas(lambda x: x, "a INT"), Unsupported, "applyInPandas of"),
+    "watermark": (lambda n: n.events.withWatermark("ts", "1 minute"), Unsupported, "withWatermark of a DataFrame is not supported"),
+    "unknown column to fill": (lambda n: n.orders.fillna({"note": "x", "amuont": 1}), UnknownName, "did you mean 'amount'"),
+    "other structs": (
+        lambda n: n.events.select("info").unionByName(n.orders.select(n.F.struct("note").alias("info"))),
+        TypeMismatch,
+        "column 1 of UNION has no common type",
+    ),
+    "nothing to unpivot": (lambda n: n.orders.select("id").unpivot("id", None, "k", "v"), TypeMismatch, "there are no columns to unpivot"),
+    "types to unpivot": (lambda n: n.orders.unpivot("id", ["amount", "note"], "k", "v"), TypeMismatch, "to unpivot have no common type"),
     "limit": (lambda n: n.orders.orderBy("id").limit(-1), Unsupported, "LIMIT requires a whole number"),
     "offset": (lambda n: n.orders.orderBy("id").offset(-1), Unsupported, "OFFSET requires a whole number"),
     "setting": (lambda n: n.spark.conf.set("spark.sql.ansi.enabled", False), QueryError, "cannot set spark.sql.ansi.enabled to 'false'"),

@@ -14,9 +14,11 @@ from deltic.frontends.dataframes.frame import BoundFrame, FrameColumn, over
 from deltic.frontends.dataframes.literals import cast_call, literal
 from deltic.frontends.dataframes.types import type_of
 from deltic.frontends.sql import tree
+from deltic.frontends.sql.bind_pivot import common_value_type
 from deltic.schema import Type
 
 Change = Callable[[FrameColumn, pb.Expression.Literal], tree.Expression]
+Values = Mapping[FrameColumn, pb.Expression.Literal]
 _NUMBERS: Final = ("byte", "short", "integer", "long", "float", "double", "decimal")
 
 
@@ -36,10 +38,12 @@ def with_columns(message: pb.WithColumns, frame: BoundFrame, binder: FrameBinder
 
 
 def renamed(message: pb.WithColumnsRenamed, frame: BoundFrame) -> BoundFrame:
-    """withColumnRenamed; a name that no column has is ignored, as in Spark."""
-    names = {old.lower(): new for old, new in message.rename_columns_map.items()}
-    names.update({rename.col_name.lower(): rename.new_col_name for rename in message.renames})
-    return replace(frame, columns=tuple(replace(column, name=names.get(column.name.lower(), column.name)) for column in frame.columns))
+    """withColumnRenamed, one after the other; a name that no column has is ignored, as in Spark."""
+    renames = [*message.rename_columns_map.items(), *((one.col_name, one.new_col_name) for one in message.renames)]
+    columns = frame.columns
+    for old, new in renames:
+        columns = tuple(replace(column, name=new) if column.name.lower() == old.lower() else column for column in columns)
+    return replace(frame, columns=columns)
 
 
 def to_df(message: pb.ToDF, frame: BoundFrame, binder: FrameBinder) -> BoundFrame:
@@ -102,11 +106,11 @@ def _present(column: FrameColumn, frame: BoundFrame, binder: FrameBinder) -> tre
 
 
 def fill_na(message: pb.NAFill, frame: BoundFrame, binder: FrameBinder) -> BoundFrame:
-    """fillna: of the columns whose type fits the value."""
+    """fillna: a value in the columns whose type fits it; values by columns are cast to the types of these."""
     if len(message.values) > 1:
-        values = {name.lower(): value for name, value in zip(message.cols, message.values, strict=True)}
+        values: Values = dict(zip(_selected(message.cols, frame, binder), message.values, strict=True))
     else:
-        values = {column.name.lower(): message.values[0] for column in _selected(message.cols, frame, binder)}
+        values = _fitting(message.values[0], _selected(message.cols, frame, binder), frame)
     return _changed(frame, binder, values, lambda column, value: _filled(column, value, frame, binder))
 
 
@@ -120,7 +124,7 @@ def replace_values(message: pb.NAReplace, frame: BoundFrame, binder: FrameBinder
     """replace: values by others, in the columns of their type."""
     if not message.replacements:
         return frame
-    columns = {column.name.lower(): message.replacements[0].old_value for column in _selected(message.cols, frame, binder)}
+    columns = _fitting(message.replacements[0].old_value, _selected(message.cols, frame, binder), frame)
 
     def replaced(column: FrameColumn, _: pb.Expression.Literal) -> tree.Expression:
         written, type = column.written(binder.here), _type(column, frame)
@@ -134,15 +138,20 @@ def replace_values(message: pb.NAReplace, frame: BoundFrame, binder: FrameBinder
     return _changed(frame, binder, columns, replaced)
 
 
-def _changed(frame: BoundFrame, binder: FrameBinder, values: Mapping[str, pb.Expression.Literal], change: Change) -> BoundFrame:
+def _changed(frame: BoundFrame, binder: FrameBinder, values: Values, change: Change) -> BoundFrame:
     items = []
     for column in frame.columns:
-        value = values.get(column.name.lower())
-        if value is None or not _fits(value, _type(column, frame)):
+        value = values.get(column)
+        if value is None:
             items.append(binder.item(column))
         else:
             items.append(tree.SelectItem(change(column, value), (tree.Name(column.name, binder.here),), binder.here))
     return binder.project(frame, items)
+
+
+def _fitting(value: pb.Expression.Literal, columns: Sequence[FrameColumn], frame: BoundFrame) -> Values:
+    """The value for those of the columns whose type it fits."""
+    return {column: value for column in columns if _fits(value, _type(column, frame))}
 
 
 def _fits(value: pb.Expression.Literal, type: Type) -> bool:
@@ -173,10 +182,16 @@ def unpivot(message: pb.Unpivot, frame: BoundFrame, binder: FrameBinder) -> Boun
     else:
         read = {column.id for column in read_by(ids, frame) if column is not None}
         values = [binder.item(column) for column in frame.columns if column.id not in read]
+    if not values:
+        expected = "a column that is not one of the ids"
+        raise TypeMismatch("there are no columns to unpivot", span=binder.here, expected=expected)
     names = (message.variable_column_name, message.value_column_name)
+    types = [field.type for field in binder.select(frame, values).schema]
+    common = common_value_type(types, binder.here)
     rows = []
-    for item in values:
-        rows += [tree.StringText(binder.name(item), binder.here), item.expression]
+    for item, type in zip(values, types, strict=True):
+        value = item.expression if type == common else cast_call(item.expression, common, binder.here)
+        rows += [tree.StringText(binder.name(item), binder.here), value]
     stacked = binder.call("stack", tree.NumberText(str(len(values)), binder.here), *rows)
     made = tree.SelectItem(stacked, tuple(tree.Name(name, binder.here) for name in names), binder.here)
     return over(binder.select(frame, [*ids, made]))

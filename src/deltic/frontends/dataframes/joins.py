@@ -13,6 +13,7 @@ from deltic.errors import Span, TypeMismatch, UnknownName, Unsupported
 from deltic.expr import Call, resolve
 from deltic.expr.functions.comparison import check_ordered
 from deltic.frontends.dataframes.binder import FrameBinder
+from deltic.frontends.dataframes.by_name import by_name
 from deltic.frontends.dataframes.frame import BoundFrame, FrameColumn, over
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.bind_expression import ExpressionBinder
@@ -145,7 +146,7 @@ def set_operation(message: pb.SetOperation, left: BoundFrame, right: BoundFrame,
     if message.set_op_type not in _SETS:
         raise Unsupported("this set operation is not supported", span=binder.here)
     if message.by_name:
-        left, right = _by_name(left.alone(), right.alone(), message.allow_missing_columns, binder)
+        left, right = by_name(left.alone(), right.alone(), message.allow_missing_columns, binder)
     sides = (left.alone(), right.alone())
     if len(sides[0].columns) != len(sides[1].columns):
         expected = f"{len(sides[0].columns)}, found {len(sides[1].columns)}"
@@ -162,22 +163,3 @@ def _part(name: str, side: BoundFrame, binder: FrameBinder) -> tree.SelectQuery:
     source = tree.TableName(tree.Name(name, binder.here), None, binder.here)
     star = tree.SelectItem(tree.Star(None, (), binder.here), (), binder.here)
     return tree.SelectQuery((star,), False, None, source, (), None, None, None, binder.here)
-
-
-def _by_name(left: BoundFrame, right: BoundFrame, missing: bool, binder: FrameBinder) -> tuple[BoundFrame, BoundFrame]:
-    """The two frames with the columns of both, in one order; NULL for those that a side lacks."""
-    names = [column.name for column in left.columns]
-    names += [column.name for column in right.columns if column.name.lower() not in {name.lower() for name in names}]
-    sides = []
-    for frame, side in ((left, "left"), (right, "right")):
-        items = []
-        for name in names:
-            columns = [column for column in frame.columns if column.name.lower() == name.lower()]
-            if len(columns) > 1 or not (columns or missing):
-                what = "has several columns" if columns else "has no column"
-                remedy = None if columns else "allowMissingColumns=True fills it with NULL"
-                raise UnknownName(f"the {side} DataFrame {what} {name!r}", span=binder.here, remedy=remedy)
-            null = tree.SelectItem(tree.KeywordExpression("NULL", binder.here), (tree.Name(name, binder.here),), binder.here)
-            items.append(binder.item(columns[0], name) if columns else null)
-        sides.append(over(binder.select(frame, items)))
-    return sides[0], sides[1]

@@ -38,6 +38,16 @@ _REASONS: Final = {
     "apply_in_pandas_with_state": ("is not supported", "stream_aggregate of a Circuit"),
     "with_watermark": ("is not supported", "LATENESS of a column in CREATE TABLE"),
 }
+_METHODS: Final = {
+    "sample_by": "sampleBy",
+    "freq_items": "freqItems",
+    "map_partitions": "mapInPandas",
+    "group_map": "applyInPandas",
+    "co_group_map": "cogroup",
+    "apply_in_pandas_with_state": "applyInPandasWithState",
+    "with_watermark": "withWatermark",
+}
+"""PySpark's names of relations that have others in messages."""
 _SAME: Final = ("hint", "repartition", "repartition_by_expression", "collect_metrics")
 """Relations that are their input."""
 
@@ -48,7 +58,7 @@ def bind(message: pb.Relation, binder: FrameBinder) -> BoundFrame:
     binder = binder.at(message.common.plan_id)
     if kind is None or kind not in _RULES:
         why, remedy = _REASONS.get(kind or "", ("is not supported", None))
-        raise Unsupported(f"{kind} of a DataFrame {why}", span=binder.here, remedy=remedy)
+        raise Unsupported(f"{_METHODS.get(kind or '', kind)} of a DataFrame {why}", span=binder.here, remedy=remedy)
     frame = _RULES[kind](getattr(message, kind), binder)
     return frame.marked(message.common.plan_id) if message.common.HasField("plan_id") else frame
 

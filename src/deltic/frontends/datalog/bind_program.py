@@ -84,7 +84,7 @@ class DatalogBinder:
             if name in empty:
                 cause = "every rule that derives it reads an empty relation" if self._rules[name] else "no rule derives it"
                 warnings.append((f"the relation {name} is empty: {cause}", declared.span))
-            elif declared.role == "internal" and name not in read:
+            elif declared.role == "internal" and name not in read and "." not in name:  # an instance need not use all of its component
                 warnings.append((f"nothing reads the relation {name}, and it is not an output", declared.span))
             elif declared.role == "input" and name not in read:
                 warnings.append((f"nothing reads the input relation {name}", declared.span))

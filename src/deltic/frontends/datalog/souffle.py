@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from itertools import product
 from typing import Any, Final
 
 from lark import Token, Tree
 
-from deltic.errors import Span, SyntaxFailure, UnknownName, Unsupported
+from deltic.errors import Span, SyntaxFailure, TypeMismatch, UnknownName, Unsupported
+from deltic.frontends.datalog.components import expanded
+from deltic.frontends.datalog.equivalence import check_equivalence, closure, pairs_of
 from deltic.frontends.datalog.fact_files import Directive, DirectiveOption, FactFile, check_files, fact_file
 from deltic.frontends.datalog.grammar import grammar, parsed
 from deltic.frontends.datalog.souffle_rules import Rules
@@ -38,21 +41,20 @@ from deltic.frontends.datalog.tree import (
 TYPES: Final = {"number": "s64", "unsigned": "usize", "float": "double", "symbol": "string"}
 WORDS: Final = {"band": "&", "bor": "|", "bxor": "^", "bshl": "<<", "bshr": ">>"}
 CONSTRAINTS: Final = ("contains", "match")
-FUNCTORS: Final = ("cat", "strlen", "substr", "to_number", "to_string")
+FUNCTORS: Final = ("cat", "strlen", "substr", "to_number", "to_string", "range")
 CONVERSIONS: Final = {
     **dict.fromkeys(("itof", "utof"), "double"),
     **dict.fromkeys(("ftoi", "utoi"), "s64"),
     **dict.fromkeys(("ftou", "itou"), "usize"),
 }
 _REMEDIES: Final = {
-    **dict.fromkeys((".comp", ".init", ".override"), "write the relations and rules that it stands for"),
     **dict.fromkeys((".plan", ".pragma"), "leave it out"),
     ".include": "read the files together: deltic.Program(Path(…), Path(…)), or one text",
     ".printsize": ".output, or count : { … } in a rule",
     ".limitsize": "a condition in the rule that ends it",
 }
 _MOST_FACTORS: Final = 16
-_REFUSED: Final = re.compile(r"^\s*(\.(?:comp|init|override|plan|pragma|include))\b", re.MULTILINE)
+_REFUSED: Final = re.compile(r"^\s*(\.(?:plan|pragma|include))\b", re.MULTILINE)
 _DDLOG: Final = re.compile(r"\s*(?:(?:input|output|internal)\s+)?(?:relation|stream|multiset|typedef|function|extern|index|import)\b")
 _ESCAPE: Final = re.compile(r'\\[nt"\\]')
 _ESCAPES: Final = {"\\n": "\n", "\\t": "\t", '\\"': '"', "\\\\": "\\"}
@@ -64,7 +66,7 @@ def parse_souffle(text: str, name: str) -> tuple[Item, ...]:
         span = Span(text, refused.start(1), refused.end(1), name)
         raise Unsupported(f"{refused[1]} is not supported", span=span, remedy=_REMEDIES[refused[1]])
     reader = SouffleReader(text, name)
-    nodes = [node for node in _parsed(text, name).children if isinstance(node, Tree)]
+    nodes = expanded([node for node in _parsed(text, name).children if isinstance(node, Tree)], reader.span)
     for node in sorted(nodes, key=lambda one: one.data != "functor"):
         reader.read(node)
     return reader.items()
@@ -93,6 +95,7 @@ class SouffleReader:
         self.columns: dict[str, tuple[tuple[DatalogColumn, ...], Span]] = {}
         self.files: dict[str, list[FactFile]] = {}
         """By relation, in the order of the directives."""
+        self.equivalences: set[str] = set()
         self.functors: list[FunctionDeclaration] = []
         self.rules: list[tuple[list[AtomTerm], list[list[Term]], Span]] = []
 
@@ -109,7 +112,7 @@ class SouffleReader:
         """All items, in the tree of DDlog."""
         check_files(one for files in self.files.values() for one in files)
         rules = Rules({name: columns for name, (columns, _) in self.columns.items()}, {one.name: one for one in self.types})
-        derived = {head.name for heads, _, _ in self.rules for head in heads}
+        derived = {head.name for heads, _, _ in self.rules for head in heads} | {*self.equivalences}
         declarations: list[Item] = [*self.types, *self.functors]
         for name, (columns, span) in self.columns.items():
             files = self.files.get(name, ())
@@ -119,14 +122,22 @@ class SouffleReader:
                 source = f"{name}_input"
                 declarations.append(RelationDeclaration("input", "relation", source, columns, None, None, span, read))
                 arguments = tuple((None, VariableTerm(one.name, span)) for one in columns)
-                rules.add([AtomTerm(name, arguments, span, span)], [AtomTerm(source, arguments, span, span)], span)
+                rules.add([self._derived(AtomTerm(name, arguments, span, span))], [AtomTerm(source, arguments, span, span)], span)
                 is_input = False
             role: Any = "input" if is_input else "output" if is_output else "internal"
             declarations.append(RelationDeclaration(role, "relation", name, columns, None, None, span, read if is_input else written))
+            if name in self.equivalences:
+                declarations.append(RelationDeclaration("internal", "relation", pairs_of(name), columns, None, None, span))
+                for head, body in closure(name, span):
+                    rules.add(head, body, span)
         for heads, bodies, span in self.rules:
             for body in bodies:
-                rules.add(heads, body, span)
+                rules.add([self._derived(one) for one in heads], body, span)
         return (*declarations, *rules.relations, *rules.rules)
+
+    def _derived(self, head: AtomTerm) -> AtomTerm:
+        """The head of a rule; of an equivalence relation, that of its pairs."""
+        return replace(head, name=pairs_of(head.name)) if head.name in self.equivalences else head
 
     # declarations
 
@@ -158,13 +169,15 @@ class SouffleReader:
 
     def _declaration(self, node: Any, names: Any, attributes: Any, *rest: Any) -> None:
         for one in rest:
-            if one is not None and (isinstance(one, Tree) or one == "eqrel"):
-                remedy = "rules for reflexivity, symmetry and transitivity" if one == "eqrel" else "min() or max() of a group"
-                raise Unsupported(f"{'eqrel' if one == 'eqrel' else 'choice-domain'} is not supported", span=self.span(one), remedy=remedy)
+            if isinstance(one, Tree):
+                raise Unsupported("choice-domain is not supported", span=self.span(one), remedy="min() or max() of a group")
         for name in names.children:
             if str(name) in self.columns:
                 raise SyntaxFailure(f"relation {name} is declared twice", span=self.span(name))
             self.columns[str(name)] = (self._attributes(attributes), self.span(name))
+            if "eqrel" in rest:
+                check_equivalence(str(name), [str(one.children[1]) for one in attributes.children] if attributes else [], self.span(name))
+                self.equivalences.add(str(name))
 
     def _functor(self, node: Any, name: Token, parameters: Any, result: Token) -> None:
         """A function in Python, which the session or the program registers."""
@@ -353,13 +366,21 @@ class SouffleReader:
                 return CallTerm("bigint", (value,), span)
             case "to_string", [value]:
                 return CallTerm("to_string", (value,), span)
+            case "range", [_, _]:
+                return CallTerm("range", tuple(terms), span)
+            case "range", [_, _, step]:
+                if not isinstance(step, ConstantTerm) or not isinstance(step.value, int) or step.value == 0:
+                    raise Unsupported("this step of range is not supported", span=step.span, expected="a whole number that is not 0")
+                return CallTerm("range", tuple(terms), span)
             case ("itof" | "utof" | "ftoi" | "utoi" | "ftou" | "itou") as function, [value]:
                 return ConversionTerm(value, NamedTypeTerm(CONVERSIONS[function], (), span), span)
+        if str(name) in (*FUNCTORS, *CONVERSIONS):
+            raise TypeMismatch(f"the functor {name} does not have {len(terms)} arguments", span=span)
         raise Unsupported(
             f"the functor {name} is not supported",
             span=self.span(name),
             expected=f"one of {', '.join((*FUNCTORS, *CONVERSIONS))}, min, max",
-            remedy="an input relation of the numbers" if name == "range" else f"a function in Python: .functor, and @{name}(…)",
+            remedy=f"a function in Python: .functor, and @{name}(…)",
         )
 
     def _aggregate(self, node: Any, span: Span) -> Term:

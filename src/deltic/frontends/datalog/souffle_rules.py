@@ -1,6 +1,7 @@
 """Rules of Soufflé's dialect as those of DDlog's.
 
 - An argument of an atom that is an expression becomes a variable that is equal to it.
+- `range(a, b)` becomes a variable of its numbers, which the body enumerates.
 - The literals of a body are ordered: a literal stands where its variables are bound, and `x = e` binds x.
 - An aggregate becomes a relation of its result for each value of the variables that it shares with the rule. COUNT and SUM are 0 where the
   aggregate's body has no rows, for the values that the rule's other literals have.
@@ -13,7 +14,7 @@ from itertools import count
 from typing import Final
 
 from deltic.errors import Span, Unsupported
-from deltic.frontends.datalog.rewriting import parts_of_kind, replaced
+from deltic.frontends.datalog.rewriting import T, mapped, parts_of_kind, replaced
 from deltic.frontends.datalog.tree import (
     AssignmentTerm,
     AtomTerm,
@@ -23,6 +24,7 @@ from deltic.frontends.datalog.tree import (
     ConversionTerm,
     DatalogColumn,
     DatalogRule,
+    IfTerm,
     NamedTypeTerm,
     OperationTerm,
     RelationDeclaration,
@@ -51,7 +53,9 @@ class Rules:
 
     def add(self, heads: Iterable[AtomTerm], body: Sequence[Term], span: Span) -> None:
         """A rule whose body has aggregates and is in any order."""
-        plain = self._flattened(body)
+        ranges: list[Term] = []
+        heads = [self._without_ranges(one, ranges) for one in heads]
+        plain = [*self._flattened(body), *ranges]
         aggregates = list(dict.fromkeys(parts_of_kind(tuple(plain), SouffleAggregateTerm)))
         outer = [one for one in plain if not parts_of_kind(one, SouffleAggregateTerm)]
         names: dict[SouffleAggregateTerm, Term] = {}
@@ -66,7 +70,8 @@ class Rules:
     def _flattened(self, body: Sequence[Term]) -> list[Term]:
         """Positive atoms without expressions as arguments."""
         literals: list[Term] = []
-        for term in body:
+        for one in body:
+            term = self._without_ranges(one, literals)
             if not isinstance(term, AtomTerm):
                 literals.append(term)
                 continue
@@ -79,6 +84,39 @@ class Rules:
                 arguments.append((name, argument))
             literals.append(AtomTerm(term.name, tuple(arguments), term.span, term.place))
         return literals
+
+    # ranges
+
+    def _without_ranges(self, term: T, added: list[Term]) -> T:
+        """The term with a variable for each range outside of its aggregates; adds the literals that bind these. Raises Unsupported."""
+        ranges: dict[CallTerm, Term] = {}
+        result: T = mapped(term, lambda part: part if isinstance(part, SouffleAggregateTerm) else self._range(part, ranges, added))
+        if ranges and isinstance(term, OperationTerm) and term.operator == "not":
+            remedy = "x = range(…) before it, and x in the atom"
+            raise Unsupported("range in a negated atom is not supported", span=next(iter(ranges)).span, remedy=remedy)
+        return result
+
+    def _range(self, part: object, ranges: dict[CallTerm, Term], added: list[Term]) -> Term | None:
+        """A variable of the numbers from the first, without the end: upwards, downwards if the end is less, or by a constant step."""
+        if not isinstance(part, CallTerm) or part.name != "range":
+            return None
+        if part not in ranges:
+            span = part.span
+            first, end, *steps = (self._without_ranges(one, added) for one in part.arguments)
+            step = next((one.value for one in steps if isinstance(one, ConstantTerm)), None)
+            size = abs(step) if isinstance(step, int) else 1
+            zero, rises = ConstantTerm(0, "integer", span), OperationTerm("<", (first, end), span)
+            up = zero if step is not None and step != size else _quotient(OperationTerm("-", (end, first), span), size)
+            down = zero if step is not None and step == size else _quotient(OperationTerm("-", (first, end), span), size)
+            bounds = (zero, IfTerm(rises, up, down, span), ConstantTerm(1, "integer", span))
+            number, value = (VariableTerm(f"range{next(self._numbers)}", span) for _ in range(2))
+            numbers = AtomTerm("FlatMap", ((None, CallTerm("range_vec", bounds, span)),), span, span)
+            added.append(OperationTerm("==", (number, numbers), span))
+            moved = OperationTerm("*", (number, ConstantTerm(size, "integer", span)), span)
+            above, below = (OperationTerm(operator, (first, moved), span) for operator in "+-")
+            added.append(OperationTerm("==", (value, IfTerm(rises, above, below, span)), span))
+            ranges[part] = value
+        return ranges[part]
 
     # aggregates
 
@@ -155,12 +193,24 @@ def _type_of(term: Term, types: Mapping[str, TypeTerm], span: Span) -> TypeTerm 
             return _type_of(next((one for one in operands if not isinstance(one, ConstantTerm)), operands[0]), types, span)
         case ConversionTerm():
             return term.type
+        case IfTerm():
+            return _type_of(term.then, types, span)
+        case AtomTerm(name="FlatMap", arguments=((_, CallTerm(arguments=(_, end, _))),)):
+            return _type_of(end, types, span)
         case CallTerm() if term.name in _RESULTS:
             return NamedTypeTerm(_RESULTS[term.name], (), span)
         case CallTerm() if term.arguments:
             return _type_of(term.arguments[0], types, span)
         case _:
             return None
+
+
+def _quotient(distance: Term, size: int) -> Term:
+    """How many steps of a size begin within a distance."""
+    if size == 1:
+        return distance
+    rounded = OperationTerm("+", (distance, ConstantTerm(size - 1, "integer", distance.span)), distance.span)
+    return OperationTerm("/", (rounded, ConstantTerm(size, "integer", distance.span)), distance.span)
 
 
 def _atom(name: str, shared: Sequence[str], result: Term, span: Span) -> AtomTerm:

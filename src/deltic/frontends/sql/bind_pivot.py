@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from deltic.errors import AmbiguousName, TypeMismatch, UnknownName, Unsupported, did_you_mean
+from deltic.errors import AmbiguousName, Span, TypeMismatch, UnknownName, Unsupported, did_you_mean
 from deltic.expr import Expr, Literal, case, cast, columns_of, common_type, resolve
 from deltic.expr.functions.comparison import check_ordered
 from deltic.expr.interpreter import evaluate
@@ -144,7 +144,7 @@ def bind_unpivot(node: tree.UnpivotedTable, below: ScopedRelation) -> ScopedRela
     listed = [[_column(column, below.scope) for column in element.columns] for element in node.columns]
     used = {column.index for element in listed for column in element}
     kept = [column for column in below.scope.star(None) if column.index not in used]
-    types = [_common([element[i] for element in listed], below.scope, node) for i in range(len(node.values))]
+    types = [common_value_type([below.scope.column(element[i]).type for element in listed], node.span) for i in range(len(node.values))]
     numbers = tuple(Literal(i, INT) for i in range(len(listed)))
     plan: Plan = FlatMap(below.plan, "array", numbers, (_NUMBER,), span=node.span)
     number = reference(plan.schema, len(plan.schema) - 1)
@@ -180,13 +180,12 @@ def _column(node: tree.ColumnName, scope: Scope) -> ScopeColumn:
     return matches[0]
 
 
-def _common(columns: Sequence[ScopeColumn], scope: Scope, node: tree.UnpivotedTable) -> Type:
-    """The type of a column of values. As in Spark, a STRING has one with STRINGs alone."""
-    types = [scope.column(column).type for column in columns]
+def common_value_type(types: Sequence[Type], span: Span) -> Type:
+    """The type of a column of unpivoted values. As in Spark, a STRING has one with STRINGs alone."""
     common = common_type(types)
     if common is None or len({type == STRING or type.is_collated for type in types if type.name != "VOID"}) > 1:
         names = ", ".join(dict.fromkeys(type.sql for type in types))
-        raise TypeMismatch("the columns of UNPIVOT have no common type", span=node.span, expected=f"one type, found {names}")
+        raise TypeMismatch("the columns to unpivot have no common type", span=span, expected=f"one type, found {names}", remedy="cast them")
     return common
 
 
