@@ -63,11 +63,12 @@ BEGIN: Final[Mark] = (SECTOR, 0)
 class LogWriter:
     """Writes a new log. Not thread-safe, except that one thread may call `sync` while another writes. Every method may raise OSError.
 
-    path: a new name.
+    path: this writer's own name; what a call that failed has left there, and could not remove, is replaced.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        disk.unlink(path)
         head = _HEADER.pack(MAGIC, VERSION, 0)
         head = head[:-4] + struct.pack("<I", zlib.crc32(head[:-4]))
         disk.create(path, [head, bytes(FIRST_BYTES - len(head))])
