@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 from pathlib import Path
+from threading import Thread
 from typing import Any
 from unittest.mock import patch
 
@@ -265,3 +266,14 @@ def test_a_session_whose_log_cannot_be_deleted_is_closed(tmp_path: Path, caplog:
     with _opened(tmp_path, commit_log=True) as session:  # it is not in use
         assert session.view("totals").rows() == [{"shop": "a", "total": 2, "most": 2}]
         assert list((tmp_path / "log").iterdir()) == []
+
+
+def test_a_commit_stands_though_no_thread_can_fold_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with _opened(tmp_path, commit_log=True) as session:
+        with patch.object(Thread, "start", side_effect=RuntimeError("can't start new thread")):
+            session.sql("INSERT INTO sales VALUES (1, 'a', 2)")
+            session.sql("INSERT INTO sales VALUES (2, 'a', 3)")
+        assert caplog.text.count("cannot be folded yet: can't start new thread") == 1
+        session.sql("INSERT INTO sales VALUES (3, 'a', 4)")
+        assert session.view("totals").rows() == [{"shop": "a", "total": 9, "most": 4}]
+        assert logged_runtime(session)._folding is not None
