@@ -187,6 +187,8 @@ def _checked_header(content: bytes, name: str) -> bool:
         raise CorruptState(f"{name}: not a commit log, or damaged in its header", remedy=REMEDY)
     if version != VERSION:
         raise StateError(f"{name}: format version {version}", expected=f"version {VERSION}", remedy="use a newer Deltic")
+    if len(content) < FIRST_BYTES and any(content[_HEADER.size :]):  # as an incomplete copy: it had its length before its first record
+        raise CorruptState(f"{name}: the file has {len(content)} bytes", expected=f"at least {FIRST_BYTES} bytes", remedy=REMEDY)
     return True
 
 
