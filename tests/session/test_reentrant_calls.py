@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import deltic
-from deltic.errors import DelticError, EvaluationError, ReentrantCall
+from deltic.errors import DelticError, EvaluationError, ReentrantCall, SubscriberError
 from deltic.trace import workers
 
 SCRIPT = """
@@ -132,3 +132,20 @@ def test_a_definition_by_a_function_that_defines_others_is_refused() -> None:
 
         session.view_of("same", made)
         assert session.tables == ("t", "others") and len(session.view("same").rows()) == 1
+
+
+def test_a_subscriber_that_ticks_its_pipeline_reads_no_row_twice(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    for number in range(4):
+        (tmp_path / "in" / f"{number}.json").write_text(f'{{"id": {number}}}\n')
+    script = """
+        CREATE TABLE t (id BIGINT NOT NULL) USING json OPTIONS (path 'in');
+        CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n FROM t;
+    """
+    with deltic.Pipeline(script, state=tmp_path / "state", base=tmp_path, rows_per_tick=1) as pipeline:
+        end = pipeline.session.view("v").subscribe(lambda changes: pipeline.tick())
+        with pytest.raises(SubscriberError, match="a function that the pipeline calls in a tick has called for another tick"):
+            pipeline.tick()
+        end()
+        pipeline.run_once()
+        assert pipeline.session.view("v").rows() == [{"n": 4}]

@@ -39,7 +39,7 @@ _CALLING: Final[ContextVar[tuple[_Calling, ...]]] = ContextVar("deltic_calling",
 
 
 def calling(lock: RLock, run: Callable[[], T]) -> T:
-    """The result of `run`, which may call functions of users during a commit, under the session's lock."""
+    """The result of `run`, which may call functions of users during a commit, under the lock."""
     call, before = _Calling(lock), _CALLING.get()
     try:
         _CALLING.set((*before, call))
@@ -51,13 +51,18 @@ def calling(lock: RLock, run: Callable[[], T]) -> T:
 
 def check_not_called(lock: RLock) -> None:
     """Raises ReentrantCall in a function that the session calls while it commits. lock: the session's."""
-    thread = get_ident()
-    if any(call.prevents(lock, thread) for call in _CALLING.get()):
+    if is_called(lock):
         raise ReentrantCall(
             "a function that the session calls while it commits has called the session",
             expected="at most reads of views, tables and queries as of the last commit",
             remedy="commit once the call of the session has returned, or in a subscriber",
         )
+
+
+def is_called(lock: RLock) -> bool:
+    """Whether this thread is in a `calling` of the lock, or works for one that is."""
+    thread = get_ident()
+    return any(call.prevents(lock, thread) for call in _CALLING.get())
 
 
 @contextmanager
