@@ -290,6 +290,12 @@ class TooManyRows(DelticError):
     code = "DELTIC-4004"
 
 
+class ReentrantCall(DelticError):
+    """A session that is changed by a function that it calls while it commits."""
+
+    code = "DELTIC-4005"
+
+
 class StateError(DelticError):
     """A state folder that cannot be used as it is."""
 

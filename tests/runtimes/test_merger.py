@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from threading import Thread
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -62,5 +63,14 @@ def test_a_failed_merge_is_left_out(merger: Merger, caplog: pytest.LogCaptureFix
     assert merger.take(wait=True) == []
     assert "a background merge of state failed" in caplog.text and "no room" in caplog.text
     merger._perform = perform
+    merger.start()
+    assert len(merger.take(wait=True)) == 1
+
+
+def test_a_merge_that_no_thread_can_run_is_started_later(merger: Merger, caplog: pytest.LogCaptureFixture) -> None:
+    with patch.object(Thread, "start", side_effect=RuntimeError("can't start new thread")):
+        merger.start()
+    assert "no background merge of state can be started yet: can't start new thread" in caplog.text
+    assert merger.take(wait=True) == []
     merger.start()
     assert len(merger.take(wait=True)) == 1

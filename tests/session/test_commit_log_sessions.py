@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import random
 from pathlib import Path
+from threading import Thread
 from typing import Any
+from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
 
 import deltic
 from crashes import watching
+from deltic import disk
 from deltic.errors import SetupError, StateError, StateTakenOver
 from deltic.runtimes.embedded import LoggedEmbedded
 from deltic.storage import commit_log
@@ -235,3 +239,41 @@ def test_a_fold_interrupted_after_its_commit_loses_nothing(tmp_path: Path, last:
     abandon(runtime)
     with _opened(tmp_path, commit_log=True) as session:
         assert session.view("totals").rows() == [{"shop": "a", "total": 4, "most": 1}]
+
+
+def test_a_log_that_could_not_be_opened_is_created_later(tmp_path: Path) -> None:
+    def fail(path: Path, flags: int) -> int:
+        raise OSError(24, os.strerror(24))
+
+    with _opened(tmp_path, commit_log=True) as session:
+        with patch.object(disk, "open_regular", fail), pytest.raises(StateError, match="Too many open files"):
+            session.insert("visits", [{"shop": "a"}])
+        session.insert("visits", [{"shop": "b"}])
+        assert session.view("seen").rows() == [{"shop": "b"}]
+        assert len(list((tmp_path / "log").iterdir())) == 1
+
+
+def test_a_session_whose_log_cannot_be_deleted_is_closed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    def at(step: str, path: str) -> None:
+        if step == "unlink:before" and path.endswith(".log"):
+            raise OSError(5, os.strerror(5))
+
+    session = _opened(tmp_path, commit_log=True)
+    session.insert("sales", [{"id": 1, "shop": "a", "amount": 2}])
+    with watching(at):
+        session.close()
+    assert "left to its next writer" in caplog.text
+    with _opened(tmp_path, commit_log=True) as session:  # it is not in use
+        assert session.view("totals").rows() == [{"shop": "a", "total": 2, "most": 2}]
+        assert list((tmp_path / "log").iterdir()) == []
+
+
+def test_a_commit_stands_though_no_thread_can_fold_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with _opened(tmp_path, commit_log=True) as session:
+        with patch.object(Thread, "start", side_effect=RuntimeError("can't start new thread")):
+            session.sql("INSERT INTO sales VALUES (1, 'a', 2)")
+            session.sql("INSERT INTO sales VALUES (2, 'a', 3)")
+        assert caplog.text.count("cannot be folded yet: can't start new thread") == 1
+        session.sql("INSERT INTO sales VALUES (3, 'a', 4)")
+        assert session.view("totals").rows() == [{"shop": "a", "total": 9, "most": 4}]
+        assert logged_runtime(session)._folding is not None

@@ -179,6 +179,22 @@ def test_an_interrupt_within_a_tick_leaves_the_chunks_before(monkeypatch: pytest
         assert content(session) == whole(600)
 
 
+def test_a_failed_chunk_is_not_counted_though_another_thread_commits_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    with opened() as session:
+        session.sql("CREATE TABLE others (id BIGINT)")
+        session.insert("orders", orders(650, 651))
+        commit = session._commit_pending
+
+        def after_another(*arguments: Any) -> None:
+            session.sql("INSERT INTO others VALUES (1)")
+            commit(*arguments)
+
+        monkeypatch.setattr(session, "_commit_pending", after_another)
+        with pytest.raises(errors.DuplicateKey) as raised:
+            session.load("orders", orders(), rows_per_tick=300)
+        assert raised.value.__notes__ == ["load of orders: the first 600 rows are committed"]
+
+
 def with_null(row: int) -> Iterator[pa.Table]:
     for start in range(0, ROWS, 125):
         part = orders(start, start + 125)

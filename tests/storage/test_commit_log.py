@@ -144,6 +144,13 @@ def test_a_log_whose_writer_died_while_creating_it_is_empty(log: Path, size: int
     assert records(content[:size] if size < 700 else bytes(700), "log", 0) == []
 
 
+@pytest.mark.parametrize("size", [SECTOR + 64, 2 * SECTOR, 4 * SECTOR - 1])
+def test_a_truncated_log_is_an_error(log: Path, size: int) -> None:
+    """As that of an incomplete copy: the records that it lacks were durable."""
+    with pytest.raises(CorruptState, match=f"log: the file has {size} bytes"):
+        records(log.read_bytes()[:size], "log", 0)
+
+
 def test_a_log_of_a_newer_format_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_file, "VERSION", 9)
     LogWriter(tmp_path / "log").close(delete=False)

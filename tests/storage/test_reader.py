@@ -7,6 +7,7 @@ import os
 import threading
 import time
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
@@ -351,3 +352,13 @@ def test_without_a_lease_nothing_is_written(tmp_path: Path) -> None:
     with StateReader.open(tmp_path, lease_s=None) as reader:
         assert key_of(tmp_path, reader.manifest) == 1
     assert not (tmp_path / "leases").exists()
+
+
+def test_a_reader_whose_lease_no_thread_can_renew_leaves_none(tmp_path: Path) -> None:
+    replace(State.open(tmp_path), 1)
+    with (
+        patch.object(threading.Thread, "start", side_effect=RuntimeError("can't start new thread")),
+        pytest.raises(StateError, match=r"no lease can be taken: a lease of .* cannot be renewed: can't start new thread"),
+    ):
+        StateReader.open(tmp_path)
+    assert not list((tmp_path / "leases").iterdir())

@@ -59,6 +59,10 @@ class CommitRecord:
         return any(keys == sorted([*self.committed, *prefix]) for prefix in prefixes)
 
 
+LOG_BYTES = 2 * SECTOR
+"""The length of the first logs of a life."""
+
+
 def live(root: Path | str, record: CommitRecord) -> None:
     """Opens a state, commits, merges, collects garbage, closes, opens again, commits: all operations of `disk` occur."""
     for keys in ((0, 1, 2), (3, 4)):
@@ -76,7 +80,7 @@ def live(root: Path | str, record: CommitRecord) -> None:
 def live_with_a_log(root: Path | str, record: CommitRecord) -> None:
     """As `live`, with epochs in a commit log: alone and in groups; folded together, one by one, while others are appended, and by the next
     writer, from one file and from both. The log grows."""
-    with _logs_of(2 * SECTOR):
+    with _logs_of(LOG_BYTES):
         _live_with_a_log(root, record)
 
 
@@ -197,11 +201,12 @@ def _merge(state: State) -> None:
 def defect_of(root: Path | str, record: CommitRecord) -> str | None:
     """Opens the folder and continues: None if no commit is lost, nothing else is visible, and no garbage remains."""
     try:
-        state = State.open(root, retain=0)
-        try:
-            return _defect(state, record)
-        finally:
-            state.close()
+        with _logs_of(LOG_BYTES):
+            state = State.open(root, retain=0)
+            try:
+                return _defect(state, record)
+            finally:
+                state.close()
     except DelticError as error:
         return str(error)
 

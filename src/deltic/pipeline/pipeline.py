@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from deltic.connectors.source import Json
-from deltic.errors import CatalogError, DataError
+from deltic.errors import CatalogError, DataError, ReentrantCall
 from deltic.pipeline.bound_program import BoundProgram
 from deltic.pipeline.dead_letters import DeadLetters
 from deltic.pipeline.delivery import Delivery
@@ -31,6 +31,7 @@ from deltic.runtimes.view_errors import is_errors
 from deltic.session import Program, Session
 from deltic.session.clock import due_s
 from deltic.session.options import PIPELINE_RETAINS, OnViewError, RunOptions
+from deltic.session.reentrance import calling, is_called
 
 if TYPE_CHECKING:
     import pyspark.sql
@@ -169,12 +170,18 @@ class Pipeline:
 
         changes, notes: of tables without a source, as in `Session.apply`; with them there is always a tick. Raises CatalogError for
         a table with a source, SourceError, DataError or EvaluationError, and nothing has happened; or SinkError, and the next tick begins
-        with the sinks.
+        with the sinks. Raises ReentrantCall in a function that a tick calls, such as a subscriber: its rows have been read, and not noted.
         """
+        if is_called(self._lock):
+            raise ReentrantCall(
+                "a function that the pipeline calls in a tick has called for another tick",
+                expected="one tick at a time",
+                remedy="call tick once the first one has returned",
+            )
         with self._lock:
             self._check_without_source(changes or {})
             try:
-                return self._tick(changes or {}, notes or {})
+                return calling(self._lock, lambda: self._tick(changes or {}, notes or {}))
             except BaseException:
                 self._restore()
                 raise

@@ -36,6 +36,7 @@ from deltic.session.group_commit import TickQueue, WaitingTick
 from deltic.session.lateness import late_tables, watermarks_after, watermarks_after_definitions, watermarks_of
 from deltic.session.plan_sizes import PlanSizes, sizes_note
 from deltic.session.plan_warnings import warn_of_plans
+from deltic.session.reentrance import calling, check_not_called
 from deltic.storage.program import PLANS, QUERIES, PlannedSizes, TableDescription
 
 Notes = Mapping[str, Any]
@@ -77,8 +78,12 @@ class Commits:
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """Commits in the block are this thread's alone; subscribers are called after it. Raises ClosedError, SubscriberError."""
+        """Commits in the block are this thread's alone; subscribers are called after it.
+
+        Raises ClosedError, ReentrantCall, SubscriberError.
+        """
         self._runtime.check_process()
+        check_not_called(self._lock)
         with self._lock:
             self._contents.check_open()
             self._settle()
@@ -91,7 +96,7 @@ class Commits:
         precedence = self._contents.precedence
         try:
             precedence.begin()
-            _quietly(changes, lambda: self._runtime.tick(changes, noted, amends=amends, listed=listed))
+            self._quietly(changes, lambda: self._runtime.tick(changes, noted, amends=amends, listed=listed))
         finally:
             precedence.end()
         self._queue()
@@ -100,9 +105,10 @@ class Commits:
         """Commits changes by table as one tick, alone or together with those of other threads. check: raises what prevents it, in its turn.
         listed: see `circuit.operator.Tick`.
 
-        Raises ClosedError, SubscriberError.
+        Raises ClosedError, ReentrantCall, SubscriberError.
         """
         self._runtime.check_process()
+        check_not_called(self._lock)
         if self._grouping is None:
             with self._lock:
                 self._contents.check_open()
@@ -168,13 +174,19 @@ class Commits:
             tick.check()
             noted = self._noted(runtime.newest.notes, tick.changes, tick.notes)
             before = runtime.newest.epoch
-            return _quietly(tick.changes, lambda: runtime.join(tick.changes, noted, listed=tick.listed))
+            return self._quietly(tick.changes, lambda: runtime.join(tick.changes, noted, listed=tick.listed))
         except Exception as error:  # any: its own thread raises it
             tick.error = error
             return True
         finally:  # at once: an interrupted thread leaves it to others only if it is not committed
             if before is not None and not runtime.pending and runtime.newest.epoch > before:
                 tick.done = True
+
+    def _quietly(self, changes: Mapping[str, Any], run: Callable[[], T]) -> T:
+        """The result of a tick, computed without the collector of cycles if the changes are few."""
+        rows = [len(change) for change in changes.values() if isinstance(change, PendingRows)]  # a frame of Spark's is not counted
+        few = len(rows) == len(changes) and sum(rows) <= FEW
+        return calling(self._lock, (lambda: _uncollected(run)) if few else run)
 
     def _queue(self) -> None:
         """Queues the calls of subscribers for each commit since the last one that was queued."""
@@ -203,6 +215,12 @@ class Commits:
         replanned: views, in lower case, whose joins are ordered by the sizes that tables have now."""
         for guard in self.guards:
             guard(catalog, None)
+        calling(self._lock, lambda: self._install(catalog, dropped, notes, replace=replace, replanned=replanned))
+        self._settle()
+
+    def _install(
+        self, catalog: Catalog, dropped: Collection[str], notes: Notes | None, *, replace: bool, replanned: Collection[str]
+    ) -> None:
         forms, transitions = self._altered(catalog, dropped)
         circuit = self.compiler.circuit(catalog, self._sizes(replanned, self.compiler.sizes_of_views if transitions else NO_SIZES), forms)
         warn_of_plans(self.compiler.optimized_plans)
@@ -225,7 +243,6 @@ class Commits:
             circuit, dropped=dropped_tables, notes={**unread, **(notes or {}), **timed, **described}, definitions=definitions
         )
         self._stated = None
-        self._settle()
 
     def _without_rows(self, catalog: Catalog, dropped: Collection[str]) -> set[str]:
         """The tables that are dropped, and those that are new: of one that an earlier version dropped, the state may still have offsets."""
@@ -278,12 +295,6 @@ class Commits:
                 self._settled = definitions
                 raise
         self._settled = definitions
-
-
-def _quietly(changes: Mapping[str, Any], run: Callable[[], T]) -> T:
-    """The result of a tick, computed without the collector of cycles if the changes are few."""
-    rows = [len(change) for change in changes.values() if isinstance(change, PendingRows)]  # a frame of Spark's is not counted
-    return _uncollected(run) if len(rows) == len(changes) and sum(rows) <= FEW else run()
 
 
 @without_collector

@@ -15,6 +15,7 @@ from deltic.runtimes import Committed, Runtime
 from deltic.session.definitions import Definitions, Stored, definitions_of
 from deltic.session.failing_views import WithheldChanges, check_readable, failing_views, has_errors
 from deltic.session.precedence import Precedence
+from deltic.session.reentrance import held
 from deltic.session.subscribers import EpochSubscriber, Subscriber, Subscribers
 from deltic.trace.spine import Spine
 from deltic.trace.strings import StringsBelow, StringTable, UnknownString
@@ -79,7 +80,7 @@ class Contents:
             with self.precedence.reading():
                 return read()
         except (KeyError, UnknownString, CorruptState):
-            with self._lock:
+            with held(self._lock):
                 return read()
 
     def _read(self, view: str, take: Callable[[Stored, list[Spine]], T]) -> T:
@@ -150,7 +151,7 @@ class Contents:
         try:
             return self._compute(take)
         except (KeyError, UnknownString, CorruptState):
-            with self._lock:
+            with held(self._lock):
                 return self._compute(take)
 
     def _compute(self, take: Callable[[Committed, StringTable], T]) -> T:
@@ -164,7 +165,7 @@ class Contents:
         result = read()
         if self._runtime.committed is committed:
             return result
-        with self._lock:
+        with held(self._lock):
             return read()
 
     def change(self, view: str) -> pa.Table:
@@ -172,7 +173,7 @@ class Contents:
         try:
             return self._change(view)
         except UnknownString:  # a commit has removed the string, and replaced the change
-            with self._lock:
+            with held(self._lock):
                 return self._change(view)
 
     def _change(self, view: str) -> pa.Table:
@@ -195,13 +196,13 @@ class Contents:
         """The last change of a view as it is shown."""
         if view not in definitions.places:
             return change
-        with self._lock:
+        with held(self._lock):
             self._withheld.follow(self._runtime.committed, self.strings)
             return self._withheld.change(view, change)
 
     def change_at(self, view: str, epoch: int) -> pa.Table:
         """The change of an epoch. Raises StateError if it is not retained."""
-        with self._lock:
+        with held(self._lock):
             return self.stored(view).reader.changes(self._runtime.changes_at(view, epoch), self.strings)
 
     def subscribe(self, view: str, callback: Subscriber) -> Callable[[], None]:
@@ -221,7 +222,7 @@ class Contents:
         return self._subscribed(views, read, lambda changes, epoch: callback(changes))
 
     def _subscribed(self, views: Sequence[str], read: Callable[[], Collection[Any]], callback: EpochSubscriber) -> Callable[[], None]:
-        with self._lock:
+        with held(self._lock):
             for view in views:
                 self.stored(view)
             return self.subscribers.add(views, read, callback, self._runtime.epoch).end

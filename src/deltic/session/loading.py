@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from deltic.connectors.file_loads import CsvOptions
 from deltic.connectors.loading import Chunk, ChunkedSource
-from deltic.errors import DataError, SetupError
+from deltic.errors import DataError, DelticError, SetupError, SubscriberError
 from deltic.purity import shown
 from deltic.schema import Op, TableSchema
 from deltic.session.load_progress import LoadProgress, ProgressOption, reported
@@ -60,8 +60,12 @@ class Loader:
                     epoch = self.epoch()
                     try:
                         self._tick(table, chunk, Op.UPSERT if upsert else Op.INSERT, {} if resume is None else {resume: done + chunk.rows})
-                    finally:
-                        done += chunk.rows if self.epoch() > epoch else 0
+                    except BaseException as error:
+                        # The epoch does not say it of an error: another thread may have committed meanwhile.
+                        is_committed = isinstance(error, SubscriberError) if isinstance(error, DelticError) else self.epoch() > epoch
+                        done += chunk.rows if is_committed else 0
+                        raise
+                    done += chunk.rows
                     note(done, feed.rows)
                     report(done, feed.rows)
             except BaseException as error:

@@ -53,6 +53,7 @@ from deltic.session.options import OnViewError, RunOptions
 from deltic.session.printing import PrintedViews, PrintLine, to_stderr
 from deltic.session.program import Program, registration
 from deltic.session.query import Answer, answered
+from deltic.session.reentrance import calling, check_not_called, held
 from deltic.session.replacement import replacement
 from deltic.session.row_changes import changed_rows
 from deltic.session.script import ScriptStep, applied, steps_of
@@ -171,7 +172,7 @@ class Session:
             self._commits.install(step.definitions.catalog, step.definitions.dropped, replanned=step.definitions.replanned)
             return
         pending = self._gather()
-        changed = changed_rows(step.tick, self._contents, self._time_of_changes(), self._iteration_limit)
+        changed = calling(self._lock, lambda: changed_rows(step.tick, self._contents, self._time_of_changes(), self._iteration_limit))
         for table, frame in changed.items():
             pending.add_changes(table, frame)
         self._commits.tick(pending.rows(), {})
@@ -544,8 +545,12 @@ class Session:
         """
         with self._commits.turn():
             draft = self._draft()
-            for statement in statements(draft):
-                draft.apply(statement)
+
+            def apply_all() -> None:
+                for statement in statements(draft):
+                    draft.apply(statement)
+
+            calling(self._lock, apply_all)
             self._commits.install(draft.catalog, draft.dropped, notes(), replace=replace)
 
     def _guard(self, guard: Callable[[Catalog], DefinitionGuard]) -> Callable[[], None]:
@@ -567,7 +572,7 @@ class Session:
         """Makes changes that depend on the content one tick; returns its epoch."""
         pending = self._gather()
         with self._commits.turn():
-            notes = prepare(pending)
+            notes = calling(self._lock, lambda: prepare(pending))
             self._commits.tick(pending.rows(), notes)
             epoch = self._runtime.epoch
         self._gathering.end(pending)
@@ -677,7 +682,7 @@ class Session:
     @property
     def next_due(self) -> datetime | None:
         """When the passing of time next adds or removes a row of a view; None if no row waits."""
-        with self._lock:
+        with held(self._lock):
             self._contents.check_open()
             return self._clock.next_due(self._runtime.committed)
 
@@ -705,7 +710,7 @@ class Session:
 
     def explain(self, view: str | None = None, *, level: bool = False) -> Explanation:
         """Plan and circuit of one view, or of all: print it, or use `.json()`. level: with the programs that run the levels."""
-        with self._lock:
+        with held(self._lock):
             self._contents.check_open()
             if view is not None:
                 view = self.view(view).name
@@ -728,6 +733,7 @@ class Session:
         if self._runtime.inherited:  # the lock may be held for ever, by a thread that the fork has not copied
             self._contents.closed = self._ended = True
             return
+        check_not_called(self._lock)
         with self._lock:
             self._contents.closed = True
             if not self._ended:
@@ -749,6 +755,7 @@ class Session:
     def _fold(self) -> None:
         """Shows all commits to readers of the state folder."""
         self._runtime.check_process()
+        check_not_called(self._lock)
         with self._lock:
             self._runtime.fold()
 

@@ -6,6 +6,7 @@ other takes the next ones.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final
@@ -23,6 +24,7 @@ LARGEST_BYTES: Final = MOST_BYTES >> 3
 """A larger epoch is committed by a manifest: writing it twice would cost more than the syncs that a log saves."""
 MOST_EPOCHS: Final = 1 << 14
 """So many are folded, however small."""
+_log = logging.getLogger(__name__)
 
 Logged = Sequence[tuple[LoggedEpoch, bytes]]
 """Epochs, each with what it encodes to."""
@@ -76,6 +78,7 @@ class _Round:
     def cut(self) -> LogWriter:
         """The writer of the file, which has the epochs and nothing else."""
         if self.writer is None:
+            assert not self.epochs, "a file with epochs is closed, and would be replaced"
             self.writer = self._create()
         if self._torn:
             self.writer.cut(self.end)
@@ -194,14 +197,15 @@ class CommitLog:
         return folded
 
     def close(self) -> None:
-        """Deletes the files, except those with epochs that could not be folded; none of an inherited state."""
-        if self._state.inherited:
-            return
-        try:
-            for each in self._files:
+        """Deletes the files, except those with epochs that could not be folded; none of an inherited state.
+
+        A failure is logged: the next writer deletes them.
+        """
+        for each in () if self._state.inherited else self._files:
+            try:
                 each.close()
-        except OSError as error:
-            raise self._folder.log_failure(error) from None
+            except OSError as error:
+                _log.warning("the commit log of %s is left to its next writer: %s", self._state.root, self._folder.log_failure(error))
 
     def cut(self) -> None:
         """Removes from the files what failed appends have left there: before a manifest of which it does not know. O(1) after none."""

@@ -21,7 +21,7 @@ from threading import Lock
 from typing import Final, NamedTuple
 
 from deltic.errors import StateError
-from deltic.reentrant import ReentrantEvent
+from deltic.reentrant import ReentrantEvent, start
 from deltic.storage.folder import StateFolder
 from deltic.storage.names import LEASES
 
@@ -41,7 +41,7 @@ class Lease:
     """
 
     def __init__(self, folder: StateFolder, epoch: int, length_s: float = LEASE_S, *, follows: bool = True) -> None:
-        """Raises StateError if it cannot be written."""
+        """Raises StateError if it cannot be written, or no thread can be started."""
         self.epoch, self._follows = epoch, follows
         self._folder, self.length_s = folder, length_s
         self._name = f"{LEASES}/{secrets.token_hex(8)}.json"
@@ -51,7 +51,16 @@ class Lease:
         self._shared, self._process = False, os.getpid()
         self._write()
         self._thread = threading.Thread(target=self._renew, name=LEASE_THREAD, daemon=True)
-        self._thread.start()
+        try:
+            start(self._thread)
+        except BaseException as error:
+            self._released.set()  # also for a thread that an interrupt has left running
+            folder.delete([self._name])
+            if not isinstance(error, RuntimeError):
+                raise
+            raise StateError(
+                f"a lease of {folder.root} cannot be renewed: {error}", expected="a limit on threads that leaves room"
+            ) from None
 
     def release(self) -> None:
         """Ends the lease; a second call does nothing."""

@@ -63,11 +63,12 @@ BEGIN: Final[Mark] = (SECTOR, 0)
 class LogWriter:
     """Writes a new log. Not thread-safe, except that one thread may call `sync` while another writes. Every method may raise OSError.
 
-    path: a new name.
+    path: this writer's own name; what a call that failed has left there, and could not remove, is replaced.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        disk.unlink(path)
         head = _HEADER.pack(MAGIC, VERSION, 0)
         head = head[:-4] + struct.pack("<I", zlib.crc32(head[:-4]))
         disk.create(path, [head, bytes(FIRST_BYTES - len(head))])
@@ -186,6 +187,8 @@ def _checked_header(content: bytes, name: str) -> bool:
         raise CorruptState(f"{name}: not a commit log, or damaged in its header", remedy=REMEDY)
     if version != VERSION:
         raise StateError(f"{name}: format version {version}", expected=f"version {VERSION}", remedy="use a newer Deltic")
+    if len(content) < FIRST_BYTES and any(content[_HEADER.size :]):  # as an incomplete copy: it had its length before its first record
+        raise CorruptState(f"{name}: the file has {len(content)} bytes", expected=f"at least {FIRST_BYTES} bytes", remedy=REMEDY)
     return True
 
 

@@ -58,20 +58,26 @@ class Merger:
 
     def __init__(self, state: State, perform: Perform) -> None:
         self._state, self._perform = state, perform
-        self._pool = ThreadPoolExecutor(1, "deltic-merge")
+        self._pool = _pool()
         self._running: _Run | None = None
         self._pinned = ExitStack()
         self._stopped = False
 
     def start(self) -> None:
-        """Starts the merges that are due, unless some are running."""
+        """Starts the merges that are due, unless some are running. If it cannot, it tries again after the next commit."""
         if self._stopped or self._running is not None or not (groups := large_merges(self._state.manifest)):
             return
         manifest, run = self._state.manifest, _Run()
         with uninterrupted():
             origin = self._pinned.enter_context(self._state.merging())
-            self._pool.submit(run.perform, lambda: self._perform(manifest, groups, origin))
-            self._running = run
+            try:
+                self._pool.submit(run.perform, lambda: self._perform(manifest, groups, origin))
+            except RuntimeError as error:  # there may be no more threads
+                _log.warning("no background merge of state can be started yet: %s", error)
+                self._pinned.close()
+                self._pool = _pool()  # the first one keeps what it was given
+            else:
+                self._running = run
 
     def take(self, wait: bool = False) -> list[Merged]:
         """Results not returned before. wait: wait for running merges."""
@@ -95,6 +101,10 @@ class Merger:
         self.take(wait=True)
         self.release()
         self._pool.shutdown()
+
+
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(1, "deltic-merge")
 
 
 def merge_group(root: str, manifest: Manifest, group: Group, origin: Origin) -> Merged:

@@ -391,9 +391,13 @@ class LoggedEmbedded(DurableEmbedded):
     def _fold_soon(self) -> None:
         if self._folding is None:
             folding = Thread(target=self._fold_regularly, name=FOLDING_THREAD, daemon=True)
-            with uninterrupted():  # `close` joins it, which must have started
-                folding.start()
-                self._folding = folding
+            try:
+                with uninterrupted():  # `close` joins it, which must have started
+                    folding.start()
+                    self._folding = folding
+            except RuntimeError as error:  # there may be no more threads; what is committed stays so, and the next commit tries again
+                self._fold_failed(error)
+                return
         if not self._is_due:
             self._is_due = True
             self._wake.put(None)
