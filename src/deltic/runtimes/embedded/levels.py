@@ -9,11 +9,11 @@ from deltic.circuit.nodes import Dataflow
 from deltic.circuit.operator import Delta, Tick
 from deltic.circuit.pending import PendingRows
 from deltic.circuit.stage import LARGE_TICK, LevelResult, route, run_level
-from deltic.kernels.room import release_idle
 from deltic.reentrant import ReentrantEvent
 from deltic.trace.batch import Batch
 from deltic.trace.counters import Counters
 from deltic.trace.merge import merge
+from deltic.trace.room import release_idle
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
 from deltic.trace.strings import StringTable
