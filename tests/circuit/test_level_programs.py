@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import random
 from typing import Any
 
@@ -10,13 +11,16 @@ import pytest
 import deltic
 from cores import Compared, both_cores
 from deltic.circuit import stage
+from deltic.circuit.programs import program
 from deltic.errors import AbsentRow, DataError, DuplicateKey
 from deltic.trace import workers
 from engines import embedded, run
 from programs import expected, mixed
+from recursive_plans import TABLES, plans
 from seeds import rotating
 from session_rows import touched_rows
 
+PLANS = plans()
 SLOW = 2_000
 SLICES = 9
 
@@ -47,6 +51,27 @@ def changed(session: deltic.Session) -> None:
         moved = {"id": tick, "region": tick % 3}
         session.apply({"customers": [{**moved, "_weight": -1}, {"id": tick, "region": 7, "_weight": 1}]})
         session.apply({"customers": [{**moved, "_weight": 1}, {"id": tick, "region": 7, "_weight": -1}]})
+
+
+def test_a_program_that_outlives_its_level_is_no_other_levels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As an interrupt can leave it: two levels with one identity, one after the other."""
+    circuits = [embedded(TABLES, {"v": plan}).runtime.committed.circuit for plan in (PLANS["closure"], PLANS["reachable"])]
+    first, second = (circuit.whole for circuit in circuits)
+    of_first = program.program_of(first)
+    monkeypatch.setitem(program._PROGRAMS, id(second), program._PROGRAMS[id(first)])
+    assert program.program_of(second) is not of_first and program.program_of(second).nodes == second.nodes
+    assert program.program_of(second) is program.program_of(second) and program.program_of(first) is of_first
+
+
+def test_programs_end_with_their_levels() -> None:
+    with deltic.Session() as session:
+        session.sql(SHOP)
+        changed(session)
+        held = len(program._PROGRAMS)
+        session.sql("DROP MATERIALIZED VIEW ids; DROP MATERIALIZED VIEW without_orders")
+    del session
+    gc.collect()
+    assert len(program._PROGRAMS) < held
 
 
 @pytest.mark.parametrize("shards", [1, 3])

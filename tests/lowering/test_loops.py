@@ -30,7 +30,7 @@ from scope_kernels import kept, operator_by_operator, scopes
 
 PLANS = plans()
 PLANS = {**PLANS, "few_doublings": replace(PLANS["non_linear_closure"], limit=1)}
-LOOPS = ("closure", "left_closure", "reachable", "both_ends", "connected", "few_steps")
+LOOPS = ("closure", "left_closure", "reachable", "both_ends", "connected", "few_steps", "paths_and_loops")
 DIVISION = 9
 """The argument of the kernel that says which share it runs."""
 RECURSIONS = ("non_linear_closure", "same_generation", "even_and_odd", "semi_and_anti", "few_doublings")
@@ -84,7 +84,9 @@ def _tick(engine: Engine, tick: dict[str, list[tuple[tuple[int, int], int]]]) ->
     return ""
 
 
-@pytest.mark.parametrize(("name", "passes_on"), [(name, name in ("closure", "left_closure", "few_steps")) for name in LOOPS])
+@pytest.mark.parametrize(
+    ("name", "passes_on"), [(name, name in ("closure", "left_closure", "few_steps", "paths_and_loops")) for name in LOOPS]
+)
 @pytest.mark.parametrize("most", [0, 5])
 def test_shares_of_a_tick_keep_the_state_of_one(name: str, passes_on: bool, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """most: rows before a tick is divided. A recursion that passes no word on is never divided."""

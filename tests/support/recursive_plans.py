@@ -47,6 +47,12 @@ def path(left: Plan, right: Plan) -> Plan:
     return columns(join(left, right, 1, 0), 0, 3)
 
 
+def loops(left: Plan, right: Plan) -> Plan:
+    """(a, c) where left has (a, b) and right has (b, c) with c = b: a key that has one word of left twice."""
+    keys = [(reference(left.schema, 1), reference(right.schema, column)) for column in (0, 1)]
+    return columns(Join(left, right, "inner", tuple(keys)), 0, 3)
+
+
 def within(left: Plan, right: Plan) -> Plan:
     """(a, d) where left has an interval (a, b) and right has (c, d) with c in it: a join by ranges alone."""
     low, high = reference(left.schema, 0), reference(left.schema, 1)
@@ -98,6 +104,7 @@ def plans() -> Mapping[str, Plan]:
         "both_ends": Recursion((("x", union(base, path(x, base), path(base, x))),), "x"),
         "connected": Recursion((("n", union(start, columns(join(nodes, base, 0, 0), 2), columns(join(nodes, base, 0, 1), 1))),), "n"),
         "few_steps": Recursion((("x", union(base, path(x, base))),), "x", 2),
+        "paths_and_loops": Recursion((("x", union(base, path(x, base), loops(x, base))),), "x"),
         "same_generation": Recursion((("x", union(path(columns(base, 1, 0), base), path(columns(base, 1, 0), path(x, base)))),), "x"),
         "even_and_odd": Recursion((("x", union(path(base, y))), ("y", union(base, path(base, x)))), "x"),
         "unreachable": columns(join(base, Recursion((("n", union(start, columns(join(nodes, base, 0, 0), 2))),), "n"), 0, 0, "anti"), 0, 1),

@@ -42,6 +42,7 @@ from deltic.kernels.seen import (
     KeyHits,
     Seen,
     Waiting,
+    empty_slots,
     enter,
     grown,
     grown_columns,
@@ -92,15 +93,23 @@ def result_words(width: int) -> int:
 
 @part
 def lent_tables(scratch: Words, results: Words, width: int) -> tuple[Words, Words, Words, Words, Words, Words]:
-    """(records, slots, history, derivations, changes, room for sums) in memory that is lent, or in small memory of their own."""
+    """(records, memory for slots, history, derivations, changes, room for sums) in memory that is lent, or in small memory of their own."""
     rows = len(scratch) // scratch_words(width)
     if rows == 0:
         scratch, results, rows = np.empty(ROOM * scratch_words(width), np.int64), np.empty(ROOM * result_words(width), np.int64), ROOM
     first, second, size = rows * (STATE + width), rows * (STATE + width + SLOTS), rows * (width + 2)
     records, slots, history = scratch[:first].reshape((rows, STATE + width)), scratch[first:second], scratch[second:].reshape((rows, PAST))
     derivations, changes = results[:size].reshape((width + 2, rows)), results[size : 2 * size].reshape((width + 2, rows))
-    slots[:] = NOTHING
     return records, slots, history, derivations, changes, results[2 * size :]
+
+
+@part
+def most_words(chains: Words, width: int) -> int:
+    """Of a key of histories, or of a row of X as arranged, with its iteration and its weight: joins may compare a word with several."""
+    most = width
+    for n in range(len(chains)):
+        most = max(most, chains[n, RECURSIVE_COLUMNS] + 1)
+    return np.int64(most)
 
 
 @part
@@ -351,9 +360,9 @@ def fixpoint(
     the changes are those of the first iteration beyond the limit; of a large tick nothing counts.
     """
     records, slots, history, derivations, changes, room = lent_tables(scratch, results, width)
-    seen, lent = Seen(records, slots, hash_key), len(records)
+    seen, lent = Seen(records, empty_slots(min(SLOTS * ROOM, len(slots)), slots), hash_key, slots), len(records)
     waiting = Waiting(np.empty((ROOM, WAITING), np.int64), np.full(64, NOTHING, np.int64))
-    hits, changed = key_hits(width + 2), np.empty((ROOM, CHANGED), np.int64)
+    hits, changed = key_hits(most_words(chains, width)), np.empty((ROOM, CHANGED), np.int64)
     visited, fresh, growth = np.empty(ROOM, np.int64), np.empty(ROOM, np.int64), np.empty(64, np.int64)
     report[FREE] = NOTHING
     past = directories[past_entry:]

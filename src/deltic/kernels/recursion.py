@@ -58,6 +58,7 @@ from deltic.kernels.seen import (
     OVERFLOWED,
     ROOM,
     ROWS,
+    SLOTS,
     STATE,
     WAITING,
     KeyHits,
@@ -263,7 +264,7 @@ def recursion(
     and added rows are records, in any order, and more than the report says.
     """
     program = ProgramTables(collections, relations, operations, rules, variants, steps, moves)
-    seen = Seen(np.empty((ROOM, STATE + 1 + width), np.int64), np.full(2 * ROOM, NOTHING, np.int64), hash_key)
+    seen = Seen(np.empty((ROOM, STATE + 1 + width), np.int64), np.full(SLOTS * ROOM, NOTHING, np.int64), hash_key, np.empty(0, np.int64))
     waiting = Waiting(np.empty((ROOM, WAITING), np.int64), np.full(64, NOTHING, np.int64))
     added = Added(np.empty((ROOM, WORDS + width), np.int64), np.full(2 * ROOM, NOTHING, np.int64), keys, hash_key)
     hits = key_hits(width)

@@ -61,7 +61,7 @@ class Room:
         self._lent_bytes = 0
         self._peaks, self._loans_since = (0, 0), 0
         """The most that was lent at a time, before the last RECENT_LOANS loans were complete and since; how many there are since."""
-        self._idle_from = inf
+        self.idle_from = inf
         self._loans: dict[int, _Loan] = {}
         """By id(), those whose arrays live."""
         self._ended: deque[_Loan] = deque()
@@ -89,14 +89,14 @@ class Room:
 
     def release_idle(self) -> None:
         """Keeps no more than a share if the last loan was IDLE_S ago."""
-        if self._idle_from < monotonic():
+        if self.idle_from < monotonic():
             with self._lock:
-                self._peaks, self._loans_since, self._idle_from = (0, 0), 0, inf
+                self._peaks, self._loans_since, self.idle_from = (0, 0), 0, inf
                 self._take_back()
 
     def _note_loan(self) -> None:
         before, now = self._peaks
-        self._peaks, self._loans_since, self._idle_from = (before, max(now, self._lent_bytes)), self._loans_since + 1, monotonic() + IDLE_S
+        self._peaks, self._loans_since, self.idle_from = (before, max(now, self._lent_bytes)), self._loans_since + 1, monotonic() + IDLE_S
         if self._loans_since >= RECENT_LOANS:
             self._peaks, self._loans_since = (self._peaks[1], self._lent_bytes), 0
 
@@ -138,6 +138,8 @@ class Room:
 
 
 _ROOM: Final = Room()
+release_idle: Final = _ROOM.release_idle
+"""Gives memory back to the system that large ticks have needed, some time after the last of them."""
 
 
 def mapped(size: int) -> mmap.mmap:
@@ -154,11 +156,6 @@ def fresh(length: int) -> Words:
     if 8 * length < LARGE_BYTES:
         return np.empty(length, INT64)
     return _ROOM.lend(length)[0] if _RESIZABLE else np.frombuffer(mapped(8 * length), INT64)
-
-
-def release_idle() -> None:
-    """Gives memory back to the system that large ticks have needed, some time after the last of them."""
-    _ROOM.release_idle()
 
 
 def zeros(length: int) -> Words:

@@ -53,7 +53,8 @@ NUMBER_BITS = 32
 
 
 class Seen(NamedTuple):
-    """records: int64[room, STATE + width]. slots: the hash table, (tag, number of a row) or NOTHING. key: of the hash.
+    """records: int64[room, STATE + width]. slots: the hash table, (tag, number of a row) or NOTHING. key: of the hash. lent: memory for
+    slots, the first of which `slots` may be.
 
     A tag is a part of the row's hash: rows with other tags need not be compared.
     """
@@ -61,6 +62,7 @@ class Seen(NamedTuple):
     records: Words
     slots: Words
     key: int
+    lent: Words
 
 
 class Waiting(NamedTuple):
@@ -173,15 +175,23 @@ def tagged(hashed: int, r: int) -> int:
 
 
 @part
+def empty_slots(size: int, lent: Words) -> Words:
+    """So many slots without rows, in the memory that is lent if there is room."""
+    slots = lent[:size] if size <= len(lent) else np.empty(size, np.int64)
+    slots[:] = NOTHING
+    return slots
+
+
+@part
 def with_room(seen: Seen, count: int, width: int, room: int) -> Seen:
     """The table of `count` rows with room for at least `room`."""
     records = grown_rows(seen.records, room)
     size = len(seen.slots)
     if SLOTS * room <= size:
-        return Seen(records, seen.slots, seen.key)
+        return Seen(records, seen.slots, seen.key, seen.lent)
     while size < SLOTS * room:
         size *= 4  # entering all rows again costs more than memory
-    slots = np.full(size, NOTHING, np.int64)
+    slots = empty_slots(size, seen.lent)
     words, step = address_of(records) + 8 * STATE, 8 * (STATE + width)
     for r in range(count):
         hashed = hash_row(words + r * step, width, seen.key)
@@ -189,7 +199,7 @@ def with_room(seen: Seen, count: int, width: int, room: int) -> Seen:
         while slots[position] >= 0:
             position = (position + PROBE_STEP) & (size - 1)
         slots[position] = tagged(hashed, r)
-    return Seen(records, slots, seen.key)
+    return Seen(records, slots, seen.key, seen.lent)
 
 
 @part

@@ -186,7 +186,7 @@ class Commits:
         """The result of a tick, computed without the collector of cycles if the changes are few."""
         rows = [len(change) for change in changes.values() if isinstance(change, PendingRows)]  # a frame of Spark's is not counted
         few = len(rows) == len(changes) and sum(rows) <= FEW
-        return calling(self._lock, (lambda: _uncollected(run)) if few else run)
+        return calling(self._lock, _uncollected, run) if few else calling(self._lock, run)
 
     def _queue(self) -> None:
         """Queues the calls of subscribers for each commit since the last one that was queued."""

@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from threading import RLock, get_ident
-from typing import Final, TypeVar
+from typing import Final, ParamSpec, TypeVar
 
 from deltic.errors import ReentrantCall
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -38,12 +39,12 @@ _CALLING: Final[ContextVar[tuple[_Calling, ...]]] = ContextVar("deltic_calling",
 """Those by which this thread is called; of several sessions, if functions of one tick another. Threads of a tick inherit it."""
 
 
-def calling(lock: RLock, run: Callable[[], T]) -> T:
+def calling(lock: RLock, run: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """The result of `run`, which may call functions of users during a commit, under the lock."""
     call, before = _Calling(lock), _CALLING.get()
     try:
         _CALLING.set((*before, call))
-        return run()
+        return run(*args, **kwargs)
     finally:
         call.active = False
         _CALLING.set(before)
@@ -61,8 +62,8 @@ def check_not_called(lock: RLock) -> None:
 
 def is_called(lock: RLock) -> bool:
     """Whether this thread is in a `calling` of the lock, or works for one that is."""
-    thread = get_ident()
-    return any(call.prevents(lock, thread) for call in _CALLING.get())
+    calls = _CALLING.get()
+    return bool(calls) and any(call.prevents(lock, get_ident()) for call in calls)
 
 
 @contextmanager

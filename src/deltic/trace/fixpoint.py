@@ -151,15 +151,15 @@ def fixpoint(
         derived = _rows(derivations, int(report[seen.DERIVATIONS]))
         return _Share(outcome, derived, _rows(changes, changed), _rows(sums, sums.shape[1]), growth, report)
 
-    shares = [run(0, 1, DIVIDED_ROWS if threads > 1 else _MOST)]
+    shares = [run(0, 1, DIVIDED_ROWS)]
     if shares[0].outcome == kernel.LARGE_TICK:
-        count = SHARES * threads
+        count = SHARES * threads if threads > 1 else 1
         shares = workers.map(lambda share, _: run(share, count, _MOST), range(count))
-        if any(share.outcome != kernel.DONE for share in shares):  # the error is that of all rows
+        if count > 1 and any(share.outcome != kernel.DONE for share in shares):  # the error is that of all rows
             shares = [run(0, 1, _MOST)]
+    recursion.rows = max([int(share.report[seen.ROWS]) for share in shares])
     if shares[0].outcome == kernel.OVERFLOW:
         raise overflow("a derivation")
-    recursion.rows = max([int(share.report[seen.ROWS]) for share in shares])
     report = (shares[0].report if len(shares) == 1 else np.sum([share.report for share in shares], axis=0)).tolist()
     rows.touched += report[seen.TOUCHED_ROWS]
     rows.batches += len(batches)
@@ -169,9 +169,9 @@ def fixpoint(
     joins.rows_out = report[seen.DERIVED]
     Spine.count_all_sought([(past, report[seen.SOUGHT_ROWS]), *((other, report[seen.SOUGHT_JOINS]) for _, other, _ in joined)])
     return Fixpoint(
-        tuple([share.derivations for share in shares]),
-        tuple([share.changes for share in shares]),
-        tuple([share.sums for share in shares]),
+        _parts([share.derivations for share in shares]),
+        _parts([share.changes for share in shares]),
+        _parts([share.sums for share in shares]),
         tuple(shares[0].growth.tolist()),
         shares[0].outcome == kernel.DIVERGED,
     )
@@ -182,3 +182,9 @@ def _rows(columns: Words, count: int) -> Rows:
         return Rows.empty(len(columns) - 1, 1)
     *words, weights = columns[:, :count]
     return Rows(words, (weights,))
+
+
+def _parts(shares: list[Rows]) -> tuple[Rows, ...]:
+    """The rows of the shares; copied if one of several has them all, since a batch that shared its arrays would keep all that was lent."""
+    full = [rows for rows in shares if len(rows)]
+    return (full[0].copied(),) if len(shares) > 1 and len(full) == 1 else tuple(shares)

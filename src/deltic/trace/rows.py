@@ -117,6 +117,10 @@ class Rows:
         """A copy of the rows at these positions, or where a mask is true."""
         return Rows([c[rows] for c in self.columns], [w[rows] for w in self.weights])
 
+    def copied(self) -> Rows:
+        """The same rows in arrays of their own."""
+        return Rows([c.copy() for c in self.columns], [w.copy() for w in self.weights])
+
     @staticmethod
     def concat(parts: Sequence[Rows]) -> Rows:
         """All rows of one or more parts of one shape; a single part that is not empty is returned as it is."""

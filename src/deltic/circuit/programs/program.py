@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, NamedTuple
-from weakref import finalize
+from weakref import ref
 
 import numpy as np
 import numpy.typing as npt
@@ -67,16 +68,18 @@ class LevelProgram:
         return "\n".join(parts)
 
 
-_PROGRAMS: Final[dict[int, LevelProgram]] = {}
-"""By the identity of the level, since it takes as long to hash a level as to assemble it; as long as the level lives."""
+_PROGRAMS: Final[dict[int, tuple[ref[Level], LevelProgram]]] = {}
+"""By the identity of the level, since it takes as long to hash a level as to assemble it; as long as the level lives. An interrupt may
+leave a program for longer, and another level may have the identity then."""
 
 
 def program_of(level: Level) -> LevelProgram:
     """The program of a level, assembled at the first call."""
-    if id(level) not in _PROGRAMS:
-        _PROGRAMS[id(level)] = assembled(level)
-        finalize(level, _PROGRAMS.pop, id(level), None)
-    return _PROGRAMS[id(level)]
+    known = _PROGRAMS.get(id(level))
+    if known is None or known[0]() is not level:
+        gone = partial(_PROGRAMS.pop, id(level), None)
+        known = _PROGRAMS[id(level)] = ref(level, lambda _: gone()), assembled(level)
+    return known[1]
 
 
 @roomy
