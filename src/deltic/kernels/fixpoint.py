@@ -360,7 +360,7 @@ def fixpoint(
     the changes are those of the first iteration beyond the limit; of a large tick nothing counts.
     """
     records, slots, history, derivations, changes, room = lent_tables(scratch, results, width)
-    seen, lent = Seen(records, empty_slots(min(SLOTS * ROOM, len(slots)), slots), hash_key, slots), len(records)
+    seen, lent = Seen(records, empty_slots(max(min(SLOTS * ROOM, len(slots)), len(slots) // 4), slots), hash_key, slots), len(records)
     waiting = Waiting(np.empty((ROOM, WAITING), np.int64), np.full(64, NOTHING, np.int64))
     hits, changed = key_hits(most_words(chains, width)), np.empty((ROOM, CHANGED), np.int64)
     visited, fresh, growth = np.empty(ROOM, np.int64), np.empty(ROOM, np.int64), np.empty(64, np.int64)

@@ -22,7 +22,7 @@ from deltic.trace.workers import ALONE, Workers
 
 DIVIDED_ROWS: Final = 1 << 13
 """So many rows of a tick are derived before it is divided among threads, which begin again: fewer take less time than threads take to
-start."""
+start. After a large tick a quarter of them."""
 SHARES: Final = 3
 """Of a divided tick for each thread: the tables of smaller ones are nearer, and their memory is used again."""
 _MOST: Final = 2**63 - 1
@@ -151,7 +151,7 @@ def fixpoint(
         derived = _rows(derivations, int(report[seen.DERIVATIONS]))
         return _Share(outcome, derived, _rows(changes, changed), _rows(sums, sums.shape[1]), growth, report)
 
-    shares = [run(0, 1, DIVIDED_ROWS)]
+    shares = [run(0, 1, DIVIDED_ROWS if recursion.rows < DIVIDED_ROWS else DIVIDED_ROWS // 4)]
     if shares[0].outcome == kernel.LARGE_TICK:
         count = SHARES * threads if threads > 1 else 1
         shares = workers.map(lambda share, _: run(share, count, _MOST), range(count))
