@@ -72,6 +72,7 @@ SELECT id, k + 1 AS k, row_number() OVER (ORDER BY id) AS n FROM t QUALIFY k = 2
 SELECT id, rank() OVER (ORDER BY x) AS k FROM t QUALIFY k <= 2
 SELECT -k AS k, b, count(*) OVER () AS n FROM t QUALIFY sum(k) OVER (PARTITION BY b) < 0
 SELECT k, sum(id) AS x, rank() OVER (ORDER BY k) AS r FROM t GROUP BY k QUALIFY x > 3
+SELECT id, rank() OVER (ORDER BY k, id) AS k FROM t QUALIFY sum(k) OVER (PARTITION BY k % 3) > 9
 SELECT id, lag(k, 1, 1.5) OVER (ORDER BY id) AS a, lead(m, 1, k) OVER (ORDER BY id) AS c, lag(s, 1, ts) OVER (ORDER BY id) AS e FROM t
 SELECT id, lag(k, 1, '7') OVER w AS a, lag(d, 1, ts) OVER w AS c, lag(ts, 1, '2020-01-01') OVER w AS e FROM t WINDOW w AS (ORDER BY id)
 SELECT id, lag(array(k), 1, array()) OVER (ORDER BY id) AS a, lag(struct(k, s), 1, struct(m, k)) OVER (ORDER BY id) AS c FROM t

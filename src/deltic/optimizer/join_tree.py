@@ -311,6 +311,11 @@ def over_joined(tree: JoinTree, schema: Schema, plan: Plan, conditions: Sequence
 def expressions_above(tree: JoinTree) -> Iterator[Expr]:
     """All expressions that are evaluated over the joined leaves, except the conditions."""
     yield from tree.columns
+    yield from other_conditions(tree)
+
+
+def other_conditions(tree: JoinTree) -> Iterator[Expr]:
+    """The expressions of temporal bounds, and of conditions that can fail."""
     for part in (tree.bounds, *tree.late):
         if isinstance(part, tuple):
             yield from (bound.moment for side in part for bound in side)

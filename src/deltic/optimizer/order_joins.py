@@ -5,7 +5,8 @@ products of relations that no equality connects, or less than half of the rows i
 plans, and the state that they have, do not depend on small differences of estimates. Equality is transitive here: of `a.x = c.x AND
 b.x = c.x`, a and b can be joined first.
 
-Values with which rows are compared, relations of one row without a key, are joined with the rows in turn (ADR 0386).
+Values with which rows are compared, relations of one row without a key, are joined with the rows in turn, if each is compared by itself
+(ADR 0386).
 
 A join with the hint BINARY_JOIN stays as it is written. Cycles are left to form_multiway_joins. Conditions are tested above the joins, and
 other rules push them down again; a condition that can fail is tested on rows of the whole join, as join_tree.py explains.
@@ -14,9 +15,9 @@ other rules push them down again; a condition that can fail is tested on rows of
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, permutations
 from typing import Final
 
 from deltic.errors import Span
@@ -25,18 +26,16 @@ from deltic.optimizer.drop_distinct import unique_key
 from deltic.optimizer.drop_limits import has_one_row
 from deltic.optimizer.hypergraph import cyclic_core
 from deltic.optimizer.join_orders import GraphCondition, GraphRelation, JoinGraph, Order, scaled
-from deltic.optimizer.join_tree import LARGEST, JoinTree, join_tree, over_joined, over_leaves, tree_size
+from deltic.optimizer.join_tree import LARGEST, JoinTree, join_tree, other_conditions, over_joined, over_leaves, tree_size
 from deltic.optimizer.row_estimates import UNKNOWN, Sizes, column_values, has_unknown_size, rows_of, share, values_of
 from deltic.plan.columns import compared, is_equality, remap
 from deltic.plan.node import once_per_node
 from deltic.plan.nodes import Join, Plan, inputs
-from deltic.plan.ranges import GREATER_FIRST, LESSER_FIRST, without_cast
+from deltic.plan.ranges import inequality, without_cast
 from deltic.plan.streams import is_of_ticks
 from deltic.plan.walk import map_inputs
 from deltic.stacks import unbounded
 
-Bounds = dict[Expr, frozenset[int]]
-"""By expressions over rows, the values that bound them."""
 BETTER: Final = 0.5
 """The share of the rows of the written order that another order may have to replace it."""
 
@@ -148,29 +147,40 @@ class _Ordering:
         return has_one_row(self.tree.leaves[leaf]) and not self.members[leaf]
 
     def _compared_apart(self, rows: frozenset[int], values: frozenset[int]) -> list[Order]:
-        """The values in parts that are joined with the rows in turn. Those of one condition are one part, and so are bounds of an interval.
+        """The values in the order of their comparisons, those without one beside the last; all as one unless each is compared by itself.
 
-        Values without a condition on the rows are with the last part.
+        Each is, if all conditions on it compare it alone with one expression over the rows, with which no other value is compared. In other
+        conditions one row of all values may be what looks few rows up: the ends of an interval, or both sides of an OR.
         """
-        parts: list[frozenset[int]] = [frozenset((value,)) for value in sorted(values)]
-        tested: frozenset[int] = frozenset()
-        lower, upper = dict[Expr, frozenset[int]](), dict[Expr, frozenset[int]]()
+        points = self._points(rows, values)
+        if len(points) < 2 or len({*points.values()}) < len(points):
+            return [_product(sorted(values))]
+        *first, last = points
+        return [*first, _product((last, *sorted(values - points.keys())))]
+
+    def _points(self, rows: frozenset[int], values: frozenset[int]) -> dict[int, Expr]:
+        """By value, the one expression over the rows with which it is compared; empty if there are other conditions on the values."""
+        if any(values & self._leaves(part) for part in other_conditions(self.tree)):
+            return {}
+        points = dict[int, Expr]()
         for condition in self.tree.conditions:
-            read = frozenset(self._leaves(condition))
-            own = read & values
-            parts = _united(parts, own)
-            if not read & rows:
-                continue
-            tested |= own
-            for point, bounds in _bounded(condition, lower, upper):
-                if own and self._leaves(point) <= rows:
-                    bounds[point] = bounds.get(point, frozenset()) | own
-        for point in lower.keys() & upper.keys():
-            parts = _united(parts, lower[point] | upper[point])
-        apart = [part for part in parts if part & tested]
-        if len(apart) < 2:
-            return [_product(values)]
-        return [*map(_product, apart[:-1]), _product(values.difference(*apart[:-1]))]
+            read = self._leaves(condition)
+            if values & read and len(read) > 1:
+                compared_value = self._compared_value(condition, rows, values)
+                if compared_value is None or points.setdefault(*compared_value) != compared_value[1]:
+                    return {}
+        return points
+
+    def _compared_value(self, condition: Expr, rows: frozenset[int], values: frozenset[int]) -> tuple[int, Expr] | None:
+        """(a value, the expression over the rows) of a plain comparison between them."""
+        operands = inequality(condition)
+        if operands is None:
+            return None
+        for value, point in permutations(operands[:2]):
+            read = self._leaves(value)
+            if len(read) == 1 and read <= values and self._leaves(point) <= rows:
+                return read.pop(), without_cast(point)
+        return None
 
     def joined(self, order: Order, plan: Plan) -> Plan:
         """The tree of `plan` in that order."""
@@ -205,26 +215,9 @@ class _Ordering:
         return {bisect_right(self.starts, column) - 1 for column in columns_of(expr)}
 
 
-def _bounded(condition: Expr, lower: Bounds, upper: Bounds) -> list[tuple[Expr, Bounds]]:
-    """Both operands of a comparison, each with the bounds of which the other operand is one."""
-    if not isinstance(condition, Call) or condition.function not in {**LESSER_FIRST, **GREATER_FIRST}:
-        return []
-    lesser, greater = condition.arguments if condition.function in LESSER_FIRST else reversed(condition.arguments)
-    return [(without_cast(lesser), upper), (without_cast(greater), lower)]
-
-
-def _united(parts: Sequence[frozenset[int]], whole: frozenset[int]) -> list[frozenset[int]]:
-    """The parts, of which those with a member of the whole are one."""
-    met = [part for part in parts if part & whole]
-    if len(met) < 2:
-        return [*parts]
-    at = parts.index(met[0])
-    return [frozenset().union(*met) if i == at else part for i, part in enumerate(parts) if i == at or part not in met]
-
-
 def _product(values: Iterable[int]) -> Order:
-    """The values joined with one another, in the written order."""
-    first, *others = sorted(values)
+    """The values joined with one another, in their order."""
+    first, *others = values
     order: Order = first
     for value in others:
         order = order, value

@@ -176,6 +176,17 @@ def comparison(part: Expr, width: int) -> Inequality | None:
         case Call(function="same" | "equal", arguments=(Call() as other, Literal(value=True))):  # IS TRUE
             compared = comparison(other, width)
             return None if compared is None else compared._replace(part=part)
+    operands = inequality(part)
+    if operands is None:
+        return None
+    lesser, greater, strict = operands
+    sides = [{i < width for i in columns_of(operand)} for operand in (lesser, greater)]
+    return Inequality(lesser, greater, strict, sides[0] == {True}, part) if sides in ([{True}, {False}], [{False}, {True}]) else None
+
+
+def inequality(part: Expr) -> tuple[Expr, Expr, bool] | None:
+    """(lesser, greater, whether equal values do not satisfy it) of a plain comparison that rows may be looked up by."""
+    match part:
         case Call(function=function, arguments=(lesser, greater)) if function in LESSER_FIRST:
             strict = LESSER_FIRST[function]
         case Call(function=function, arguments=(greater, lesser)) if function in GREATER_FIRST:
@@ -184,8 +195,7 @@ def comparison(part: Expr, width: int) -> Inequality | None:
             return None
     if lesser.type != greater.type or not is_ordered(lesser.type) or outer_columns(part) or calls_python(part):
         return None
-    sides = [{i < width for i in columns_of(operand)} for operand in (lesser, greater)]
-    return Inequality(lesser, greater, strict, sides[0] == {True}, part) if sides in ([{True}, {False}], [{False}, {True}]) else None
+    return lesser, greater, strict
 
 
 def _range(point: Expr, used: Sequence[Inequality], parts: Sequence[Expr], width: int) -> Range:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from typing import Final
 
 from deltic.errors import TypeMismatch, Unsupported
@@ -19,7 +20,7 @@ from deltic.frontends.sql.bind_star import outputs_of_star, with_columns
 from deltic.frontends.sql.bind_subquery import Subqueries
 from deltic.frontends.sql.bind_table_function import TableFunctionCall, bind_item, makes_rows
 from deltic.frontends.sql.bind_time_window import TimeWindow, check_no_session, time_window_of
-from deltic.frontends.sql.bind_window import WindowCollector, with_whole_rows, with_windows_in_place
+from deltic.frontends.sql.bind_window import WindowCollector, levels, with_whole_rows, with_windows_in_place
 from deltic.frontends.sql.environment import BindQuery, Environment
 from deltic.frontends.sql.hints import check_followed, join_hint
 from deltic.frontends.sql.lateral_aliases import Aliases, with_items_below
@@ -357,21 +358,23 @@ def with_windows(
             raise TypeMismatch("QUALIFY without a window function", span=qualify.span, remedy="WHERE or HAVING tests other values")
         return _with_subqueries(block, select.subqueries, lambda expr: over("a subquery", expr))
     plan, subqueries, places = block.plan, select.subqueries, dict[int, int]()
-    for key in dict.fromkeys(key for key, _ in calls):
-        own = [(i, call) for i, (window, call) in enumerate(calls) if window == key]
-        bound = Window(plan, key.keys, key.order, tuple((f"{call.function}{i}", call) for i, call in own))
-        plan = subqueries.joined(plan, expressions(bound), lambda expr: over("a window function", expr))
-        places |= {WINDOWED + i: len(plan.schema) + place for place, (i, _) in enumerate(own)}
-        window = map_expressions(replace(bound, input=plan), lambda expr: subqueries.filled(over("a window function", expr)))
-        assert isinstance(window, Window)
-        calls_over = tuple((name, with_whole_rows(call, window.order, block.plan.schema)) for name, call in window.calls)
-        plan = over_shared(replace(window, calls=calls_over))
 
     def placed(column: Column) -> Expr:
         return replace(reference(plan.schema, places[column.index]), span=column.span) if column.index in places else column
 
     def inner(expr: Expr, clause: str = "a subquery") -> Expr:
         return map_columns(over(clause, expr), placed)
+
+    windows = [(level, key) for level, (key, _) in zip(levels(calls, subqueries.reads), calls, strict=True)]
+    for level, key in sorted(dict.fromkeys(windows), key=itemgetter(0)):
+        own = [(i, call) for i, (_, call) in enumerate(calls) if windows[i] == (level, key)]
+        bound = Window(plan, key.keys, key.order, tuple((f"{call.function}{i}", call) for i, call in own))
+        plan = subqueries.joined(plan, expressions(bound), lambda expr: inner(expr, "a window function"))
+        window = map_expressions(replace(bound, input=plan), lambda expr: subqueries.filled(inner(expr, "a window function")))
+        places |= {WINDOWED + i: len(plan.schema) + place for place, (i, _) in enumerate(own)}
+        assert isinstance(window, Window)
+        calls_over = tuple((name, with_whole_rows(call, window.order, block.plan.schema)) for name, call in window.calls)
+        plan = over_shared(replace(window, calls=calls_over))
 
     outputs = tuple((name, map_columns(expr, placed)) for name, expr in block.outputs)
     order = tuple(replace(term, expr=map_columns(term.expr, placed)) for term in block.order)

@@ -1,12 +1,12 @@
 """Binds window functions: calls with OVER, the windows of a SELECT, and their frames.
 
 A window function of a SELECT is a Column with index WINDOWED + its number until its rows are known: those of FROM, or the groups. Functions
-over one window, that is with one PARTITION BY and ORDER BY, are one node of the plan.
+over one window, that is with one PARTITION BY and ORDER BY, are one node of the plan, unless one of them reads another.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,9 +21,9 @@ from deltic.expr.nodes import columns_of, free_variables, user_functions
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.bind_aggregate import aggregate_call, aggregate_of
 from deltic.frontends.sql.bind_frame import bind_frame
-from deltic.frontends.sql.scope import WINDOWED, reads_windows
+from deltic.frontends.sql.scope import SUBQUERY, WINDOWED, reads_windows
 from deltic.frontends.sql.store_assignment import may_store
-from deltic.plan.columns import reference
+from deltic.plan.columns import columns_of_all, reference
 from deltic.plan.nodes import Order
 from deltic.plan.whole_rows import whole_rows
 from deltic.plan.window_nodes import UNBOUNDED, WHOLE, Edge, WindowCall, WindowFrame, WindowFunction
@@ -138,7 +138,7 @@ def bind_window(binder: ExpressionBinder, node: tree.OverCall) -> Column:
         for expr in exprs:
             check_ordered(clause, expr.type, expr.span or node.span)
     call = replace(_call(rows, node, text, terms), span=node.span)
-    _check_parts(node, key, call)
+    _check_parts(node, key, call, binder.clause)
     return binder.windows.add(key, call)
 
 
@@ -148,11 +148,29 @@ def _elsewhere(clause: str) -> str:
     return "compute it in a subquery of FROM first"
 
 
-def _check_parts(node: tree.OverCall, key: WindowKey, call: WindowCall) -> None:
+def levels(calls: Sequence[tuple[WindowKey, WindowCall]], reads: Callable[[int], frozenset[int]]) -> list[int]:
+    """For each of the calls, in the order in which they were bound: 0, or one more than those of the calls that it reads.
+
+    reads: the columns that the subquery with a column reads.
+    """
+    found: list[int] = []
+    for key, call in calls:
+        read = columns_of_all(_parts(key, call))
+        read = read.union(*(reads(index) for index in read if index >= SUBQUERY))
+        found.append(max((found[index - WINDOWED] + 1 for index in read if WINDOWED <= index < SUBQUERY), default=0))
+    return found
+
+
+def _parts(key: WindowKey, call: WindowCall) -> list[Expr]:
     aggregate = call.aggregate
     aggregated = () if aggregate is None else (*aggregate.arguments, *([] if aggregate.filter is None else [aggregate.filter]))
-    for part in (*key.keys, *(term.expr for term in key.order), *call.arguments, *aggregated):
-        if reads_windows(part):
+    return [*key.keys, *(term.expr for term in key.order), *call.arguments, *aggregated]
+
+
+def _check_parts(node: tree.OverCall, key: WindowKey, call: WindowCall, clause: str) -> None:
+    """Raises an error if a window function cannot read what it does. Those of QUALIFY can read others by a name of the select list."""
+    for part in _parts(key, call):
+        if reads_windows(part) and clause != "QUALIFY":
             remedy = "compute it in a subquery of FROM first"
             raise Unsupported("a window function is not allowed in another", span=part.span or node.span, remedy=remedy)
         if free_variables(part):
