@@ -255,7 +255,11 @@ def test_records_and_adts_are_in_files_as_souffle_has_them(tmp_path: Path, capsy
         ("b(x) :- a(x), !a(range(x, 3)).", Unsupported, "test:3:18: range in a negated atom is not supported"),
         ("b(x) :- a(x), x = range(0, 5, x).", Unsupported, "test:3:31: this step of range is not supported"),
         ("b(x) :- a(x), x = range(0, 5, 0).", Unsupported, "expected: a whole number that is not 0"),
-        ("b(x) :- x = range(0, y), a(_).", UnsafeRule, "test:3:13: the variable range1 is not bound"),
+        ("b(x) :- x = range(0, y), a(_).", UnsafeRule, "test:3:22: the variable y is not bound"),
+        ("b(range(0, y)) :- a(_).", UnsafeRule, "test:3:12: the variable y is not bound"),
+        ("b(x) :- a(_), x = range(0, range(y, 3)).", UnsafeRule, "test:3:34: the variable y is not bound"),
+        ("b(n) :- n = count : { a(range(0, y)) }.", UnsafeRule, "test:3:34: the variable y is not bound"),
+        (".decl s(x: symbol)\ns(range(0, 3)).", DelticError, "test:4:3: the value is s64, not string"),
         ("b(x) :- a(x), x = range(1).", DelticError, "test:3:19: the functor range does not have 1 arguments"),
         (".pragma \"legacy\"", Unsupported, "help: leave it out"),
         ("input relation E(x: s64)", SyntaxFailure, "help: DDlog's syntax is the dialect ddlog"),
@@ -399,6 +403,25 @@ def test_ranges() -> None:
         "square": [(0, 0), (0, 1), (1, 0), (1, 1)],
         "chain": [(x,) for x in range(6)],
     }
+
+
+@pytest.mark.parametrize("name", [f"{word}{number}" for word in ("agg", "arg", "range", "aggregate_") for number in range(1, 5)])
+def test_every_name_is_the_programs(name: str) -> None:
+    program = f"""
+    .decl a(x: number)
+    .input a
+    .decl {name}(x: number)
+    .output {name}
+    {name}(n) :- n = sum x : {{ a(x) }}.
+    .decl c(x: number, y: number, n: number)
+    .output c
+    c({name}, range(0, {name}), n) :- a({name}), a({name} + 1), n = count : {{ a(_) }}.
+    """
+    with deltic.Session() as session:
+        session.datalog(program, dialect="souffle")
+        session.insert("a", [{"x": x} for x in (1, 2, 3)])
+        assert [tuple(row.values()) for row in session.view(name).rows()] == [(6,)]
+        assert sorted(tuple(row.values()) for row in session.view("c").rows()) == [(1, 0, 3), (2, 0, 3), (2, 1, 3)]
 
 
 def test_files_of_components(tmp_path: Path) -> None:
