@@ -441,6 +441,38 @@ def test_the_dot_of_a_name_follows_an_instance() -> None:
         assert sorted(row["x"] for row in session.view("b").rows()) == [1, 3, 4, 5, 6]
 
 
+def test_functors_in_components_are_not_relations() -> None:
+    program = """
+    .comp C {
+        .decl cat(x: symbol) .output cat
+        cat(cat("a", "b")). cat("d") :- cat("ab"), (cat(x), x = (cat("a", "b")); cat("z")).
+        .decl strlen(x: number) .output strlen
+        strlen(n) :- n = sum strlen(x) : { cat(x), strlen(x) != 7 }, 1 < count : cat(_).
+    }
+    .init c = C
+    """
+    with deltic.Session() as session:
+        session.datalog(program, dialect="souffle")
+        assert sorted(row["x"] for row in session.view("c.cat").rows()) == ["ab", "d"]
+        assert [tuple(row.values()) for row in session.view("c.strlen").rows()] == [(3,)]
+
+
+@pytest.mark.parametrize(
+    "heir",
+    [
+        ".comp H : G<T> { .type T = symbol }",
+        ".comp M : G<T> { } .comp H : M { .type T = symbol }",
+        ".comp B { .type T = symbol } .comp H : G<T>, B { }",
+        ".comp M<N, P> : P<N> { } .comp H : M<T, G> { .type T = symbol }",
+    ],
+)
+def test_an_argument_of_a_base_is_a_type_of_the_instance(heir: str) -> None:
+    program = f""".type T = number .comp G<N> {{ .decl e(x: N) .output e e("a"). }} {heir} .init h = H"""
+    with deltic.Session() as session:
+        session.datalog(program, dialect="souffle")
+        assert [row["x"] for row in session.view("h.e").rows()] == ["a"]
+
+
 def test_files_of_components(tmp_path: Path) -> None:
     program = ".comp C { .decl r(x: number)\n.input r\n.decl s(x: number)\n.output s\ns(x + 1) :- r(x). }\n.init a = C\n.init b = C"
     (tmp_path / "p.dl").write_text(program)
