@@ -406,6 +406,24 @@ def test_ranges() -> None:
     }
 
 
+def test_ranges_of_long_steps() -> None:
+    most = 2**63 - 1
+    program = f"""
+    .decl a(x: number)
+    .input a
+    .decl up(x: number, y: number) .output up
+    up(x, range(x, {most}, {2**62})) :- a(x).
+    .decl down(x: number, y: number) .output down
+    down(x, range(9, x, -{most})) :- a(x).
+    """
+    with deltic.Session() as session:
+        session.datalog(program, dialect="souffle")
+        session.insert("a", [{"x": x} for x in (1, 2, 9)])
+        for name, values in (("up", lambda x: range(x, most, 2**62)), ("down", lambda x: range(9, x, -most))):
+            found = sorted(tuple(row.values()) for row in session.view(name).rows())
+            assert found == [(x, y) for x in (1, 2, 9) for y in values(x)]
+
+
 @pytest.mark.parametrize("name", ["aggregate_2", "range4", "range5", "arg6", "agg7"])
 def test_every_name_is_the_programs(name: str) -> None:
     program = f"""

@@ -211,11 +211,13 @@ def _type_of(term: Term, types: Mapping[str, TypeTerm], span: Span) -> TypeTerm 
 
 
 def _quotient(distance: Term, size: int) -> Term:
-    """How many steps of a size begin within a distance."""
+    """How many steps of a size begin within a distance that is not negative."""
     if size == 1:
         return distance
-    rounded = OperationTerm("+", (distance, ConstantTerm(size - 1, "integer", distance.span)), distance.span)
-    return OperationTerm("/", (rounded, ConstantTerm(size, "integer", distance.span)), distance.span)
+    span = distance.span
+    zero, one, step = (ConstantTerm(value, "integer", span) for value in (0, 1, size))
+    rest = IfTerm(OperationTerm(">", (OperationTerm("%", (distance, step), span), zero), span), one, zero, span)
+    return OperationTerm("+", (OperationTerm("/", (distance, step), span), rest), span)
 
 
 def _atom(name: str, shared: Sequence[str], result: Term, span: Span) -> AtomTerm:
