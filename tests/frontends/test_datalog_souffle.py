@@ -415,6 +415,8 @@ def test_ranges_of_long_steps() -> None:
     up(x, range(x, {most}, {2**62})) :- a(x).
     .decl down(x: number, y: number) .output down
     down(x, range(9, x, -{most})) :- a(x).
+    .decl u(x: unsigned) .output u
+    u(range(y, 12, 5)) :- a(x), y = itou(x).
     """
     with deltic.Session() as session:
         session.datalog(program, dialect="souffle")
@@ -422,6 +424,7 @@ def test_ranges_of_long_steps() -> None:
         for name, values in (("up", lambda x: range(x, most, 2**62)), ("down", lambda x: range(9, x, -most))):
             found = sorted(tuple(row.values()) for row in session.view(name).rows())
             assert found == [(x, y) for x in (1, 2, 9) for y in values(x)]
+        assert sorted(row["x"] for row in session.view("u").rows()) == [1, 2, 6, 7, 9, 11]
 
 
 @pytest.mark.parametrize("name", ["aggregate_2", "range4", "range5", "arg6", "agg7"])

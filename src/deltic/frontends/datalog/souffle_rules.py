@@ -216,8 +216,8 @@ def _quotient(distance: Term, size: int) -> Term:
         return distance
     span = distance.span
     zero, one, step = (ConstantTerm(value, "integer", span) for value in (0, 1, size))
-    rest = IfTerm(OperationTerm(">", (OperationTerm("%", (distance, step), span), zero), span), one, zero, span)
-    return OperationTerm("+", (OperationTerm("/", (distance, step), span), rest), span)
+    before = OperationTerm("/", (OperationTerm("-", (distance, one), span), step), span)
+    return IfTerm(OperationTerm(">", (distance, zero), span), OperationTerm("+", (before, one), span), zero, span)
 
 
 def _atom(name: str, shared: Sequence[str], result: Term, span: Span) -> AtomTerm:
