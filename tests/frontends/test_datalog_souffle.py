@@ -255,7 +255,11 @@ def test_records_and_adts_are_in_files_as_souffle_has_them(tmp_path: Path, capsy
         ("b(x) :- a(x), !a(range(x, 3)).", Unsupported, "test:3:18: range in a negated atom is not supported"),
         ("b(x) :- a(x), x = range(0, 5, x).", Unsupported, "test:3:31: this step of range is not supported"),
         ("b(x) :- a(x), x = range(0, 5, 0).", Unsupported, "expected: a whole number that is not 0"),
-        ("b(x) :- x = range(0, y), a(_).", UnsafeRule, "test:3:13: the variable range1 is not bound"),
+        ("b(x) :- x = range(0, y), a(_).", UnsafeRule, "test:3:22: the variable y is not bound"),
+        ("b(range(0, y)) :- a(_).", UnsafeRule, "test:3:12: the variable y is not bound"),
+        ("b(x) :- a(_), x = range(0, range(y, 3)).", UnsafeRule, "test:3:34: the variable y is not bound"),
+        ("b(n) :- n = count : { a(range(0, y)) }.", UnsafeRule, "test:3:34: the variable y is not bound"),
+        (".decl s(x: symbol)\ns(range(0, 3)).", DelticError, "test:4:3: the value is s64, not string"),
         ("b(x) :- a(x), x = range(1).", DelticError, "test:3:19: the functor range does not have 1 arguments"),
         (".pragma \"legacy\"", Unsupported, "help: leave it out"),
         ("input relation E(x: s64)", SyntaxFailure, "help: DDlog's syntax is the dialect ddlog"),
@@ -271,6 +275,7 @@ def test_records_and_adts_are_in_files_as_souffle_has_them(tmp_path: Path, capsy
         (".comp C { }\n.init c = C\n.init c = C", DelticError, "test:5:7: instance c is declared twice"),
         (".comp C { b(y) :- a(x). }\n.init c = C", UnsafeRule, "test:3:13: the variable y is not bound"),
         (".comp C { .decl r(x: number) }\n.init c = C\nb(x) :- c.s(x).", DelticError, "help: did you mean 'c.r'?"),
+        ("b(x) :- d.r(x).", SyntaxFailure, "help: d.… requires an instance: .init d = …"),
         (".comp C { .functor f(number): number }", SyntaxFailure, "test:3:11: unexpected '.functor'"),
         (".printsize b", Unsupported, ".printsize is not supported"),
         (".input a(filenam=\"x\")", DelticError, "test:3:10: there is no option filenam here"),
@@ -399,6 +404,94 @@ def test_ranges() -> None:
         "square": [(0, 0), (0, 1), (1, 0), (1, 1)],
         "chain": [(x,) for x in range(6)],
     }
+
+
+def test_ranges_of_long_steps() -> None:
+    most = 2**63 - 1
+    program = f"""
+    .decl a(x: number)
+    .input a
+    .decl up(x: number, y: number) .output up
+    up(x, range(x, {most}, {2**62})) :- a(x).
+    .decl down(x: number, y: number) .output down
+    down(x, range(9, x, -{most})) :- a(x).
+    .decl u(x: unsigned) .output u
+    u(range(y, 12, 5)) :- a(x), y = itou(x).
+    """
+    with deltic.Session() as session:
+        session.datalog(program, dialect="souffle")
+        session.insert("a", [{"x": x} for x in (1, 2, 9)])
+        for name, values in (("up", lambda x: range(x, most, 2**62)), ("down", lambda x: range(9, x, -most))):
+            found = sorted(tuple(row.values()) for row in session.view(name).rows())
+            assert found == [(x, y) for x in (1, 2, 9) for y in values(x)]
+        assert sorted(row["x"] for row in session.view("u").rows()) == [1, 2, 6, 7, 9, 11]
+
+
+@pytest.mark.parametrize("name", ["aggregate_2", "range4", "range5", "arg6", "agg7"])
+def test_every_name_is_the_programs(name: str) -> None:
+    program = f"""
+    .decl a(x: number)
+    .input a
+    .decl {name}(x: number)
+    .output {name}
+    {name}(n) :- n = sum x : {{ a(x) }}.
+    .decl c(x: number, y: number, n: number)
+    .output c
+    c({name}, range(0, {name}), n) :- a({name}), a({name} + 1), n = count : {{ a(_) }}.
+    """
+    with deltic.Session() as session:
+        session.datalog(program, dialect="souffle")
+        session.insert("a", [{"x": x} for x in (1, 2, 3)])
+        assert [tuple(row.values()) for row in session.view(name).rows()] == [(6,)]
+        assert sorted(tuple(row.values()) for row in session.view("c").rows()) == [(1, 0, 3), (2, 0, 3), (2, 1, 3)]
+
+
+def test_the_dot_of_a_name_follows_an_instance() -> None:
+    program = """
+    // .init x = C
+    .comp C { .decl r(x: number) r(1). }
+    .init /* of */ i = C
+    .decl a(x: number)
+    a(i) :- i.r(i).
+    .decl b(x: number)
+    .output b
+    b(y) :- a(x), y = x.b(3) :- a(_).b(xi) :- i.r(x), xi = x + 3, true.b(x) :- i.r(y), x = y + 4, "\\".init x" != "".b(6).
+    """
+    with deltic.Session() as session:
+        session.datalog(program, dialect="souffle")
+        assert sorted(row["x"] for row in session.view("b").rows()) == [1, 3, 4, 5, 6]
+
+
+def test_functors_in_components_are_not_relations() -> None:
+    program = """
+    .comp C {
+        .decl cat(x: symbol) .output cat
+        cat(cat("a", "b")). cat("d") :- cat("ab"), (cat(x), x = (cat("a", "b")); cat("z")).
+        .decl strlen(x: number) .output strlen
+        strlen(n) :- n = sum strlen(x) : { cat(x), strlen(x) != 7 }, 1 < count : cat(_).
+    }
+    .init c = C
+    """
+    with deltic.Session() as session:
+        session.datalog(program, dialect="souffle")
+        assert sorted(row["x"] for row in session.view("c.cat").rows()) == ["ab", "d"]
+        assert [tuple(row.values()) for row in session.view("c.strlen").rows()] == [(3,)]
+
+
+@pytest.mark.parametrize(
+    "heir",
+    [
+        ".comp H : G<T> { .type T = symbol }",
+        ".comp M : G<T> { } .comp H : M { .type T = symbol }",
+        ".comp B { .type T = symbol } .comp H : G<T>, B { }",
+        ".comp M<N, P> : P<N> { } .comp H : M<T, G> { .type T = symbol }",
+    ],
+)
+def test_an_argument_of_a_base_is_a_type_of_the_instance(heir: str) -> None:
+    program = f""".type T = number .comp G<N> {{ .decl e(x: N) .output e e("a"). }} {heir} .init h = H"""
+    with deltic.Session() as session:
+        session.datalog(program, dialect="souffle")
+        assert [row["x"] for row in session.view("h.e").rows()] == ["a"]
 
 
 def test_files_of_components(tmp_path: Path) -> None:

@@ -94,6 +94,65 @@ def test_unions_by_name_match_the_fields_of_structs() -> None:
         }
 
 
+BY_NAME: dict[str, tuple[str, str, bool, list[Any]]] = {
+    "arrays": ("array(named_struct('p', 1, 'q', 2), NULL)", "array(named_struct('q', 3L, 'P', 4))", False, [[(1, 2), None], [(4, 3)]]),
+    "arrays of arrays": (
+        "array(array(named_struct('p', 1, 'q', 2)))",
+        "array(array(named_struct('q', 3, 'p', 4)), NULL)",
+        False,
+        [[[(1, 2)]], [[(4, 3)], None]],
+    ),
+    "arrays in structs": (
+        "named_struct('w', array(named_struct('p', 1, 'q', 2)))",
+        "named_struct('w', array(named_struct('q', 3, 'p', 4)))",
+        False,
+        [([(1, 2)],), ([(4, 3)],)],
+    ),
+    "fields that a side lacks": (
+        "array(named_struct('p', 1, 'q', array(named_struct('x', 2))))",
+        "array(named_struct('q', array(named_struct('y', 3)), 'element', 4))",
+        True,
+        [[(1, [(2, None)], None)], [(None, [(None, 3)], 4)]],
+    ),
+    "maps by position": (
+        "map('k', named_struct('p', 1, 'q', 2))",
+        "map('k', named_struct('q', 3, 'p', 4))",
+        False,
+        [[("k", (1, 2))], [("k", (3, 4))]],
+    ),
+    "maps in structs": (
+        "named_struct('m', map('k', named_struct('p', 1)), 'n', map('k', named_struct('q', 2)))",
+        "named_struct('n', map('k', named_struct('p', 3)), 'm', map('k', named_struct('q', 4)))",
+        False,
+        [([("k", (1,))], [("k", (2,))]), ([("k", (4,))], [("k", (3,))])],
+    ),
+}
+"""The values of two sides, whether fields may be missing, and the values of both, a STRUCT as a tuple: Spark's answers."""
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case dict():
+            return tuple(map(_plain, value.values()))
+        case list() | tuple():
+            return type(value)(map(_plain, value))
+    return value
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_unions_by_name_match_fields_at_any_depth(name: str) -> None:
+    one, other, missing, expected = BY_NAME[name]
+    with deltic.Session() as session:
+        session.sql("CREATE TABLE t (id BIGINT PRIMARY KEY); INSERT INTO t VALUES (1)")
+
+        def union(spark: Any) -> Any:
+            left, right = (spark.table("t").selectExpr(f"{i} AS side", f"{value} AS v") for i, value in enumerate((one, other)))
+            return left.unionByName(right, allowMissingColumns=missing)
+
+        session.view_of("u", union)
+        assert [_plain(row["v"]) for row in sorted(session.view("u").rows(), key=lambda row: row["side"])] == expected
+
+
 def test_a_triangle_of_dataframes_is_one_multiway_join() -> None:
     def triangle(spark: Any) -> Any:
         edges = spark.table("edges")
@@ -177,8 +236,29 @@ WRONG: dict[str, tuple[Callable[[Notebook], Any], type[QueryError], str]] = {
     "unknown column to fill": (lambda n: n.orders.fillna({"note": "x", "amuont": 1}), UnknownName, "did you mean 'amount'"),
     "other structs": (
         lambda n: n.events.select("info").unionByName(n.orders.select(n.F.struct("note").alias("info"))),
+        UnknownName,
+        "'info' of the left DataFrame has no field 'note'",
+    ),
+    "structs of other names": (
+        lambda n: n.orders.selectExpr("named_struct('w', 1, 'v', 2) AS s").unionByName(
+            n.orders.selectExpr("named_struct('v', 1, 'u', 2) AS s")
+        ),
+        UnknownName,
+        "'s' of the left DataFrame has no field 'u'",
+    ),
+    "arrays of structs of other names": (
+        lambda n: n.orders.selectExpr("named_struct('n', array(named_struct('p', 1))) AS s").unionByName(
+            n.orders.selectExpr("named_struct('n', array(named_struct('r', 1))) AS s")
+        ),
+        UnknownName,
+        "'s.n' of the left DataFrame has no field 'r'",
+    ),
+    "structs with other types by name": (
+        lambda n: n.orders.selectExpr("named_struct('a', 1, 'd', DATE'2020-01-01') AS s").unionByName(
+            n.orders.selectExpr("named_struct('d', 1, 'a', DATE'2020-01-01') AS s")
+        ),
         TypeMismatch,
-        "column 1 of UNION has no common type",
+        "column 's.a' of unionByName has no common type",
     ),
     "nothing to unpivot": (lambda n: n.orders.select("id").unpivot("id", None, "k", "v"), TypeMismatch, "there are no columns to unpivot"),
     "types to unpivot": (lambda n: n.orders.unpivot("id", ["amount", "note"], "k", "v"), TypeMismatch, "to unpivot have no common type"),

@@ -397,4 +397,4 @@ def _is_adaptable(term: Term) -> bool:
 
 
 def _described(term: Term) -> str:
-    return f"the variable {term.name}" if isinstance(term, VariableTerm) else "the value"
+    return f"the variable {term.name}" if isinstance(term, VariableTerm) and term.is_written else "the value"

@@ -33,6 +33,8 @@ _ROLES: Final[Mapping[str, Mapping[int | None, Role]]] = {
     "construct": {0: "branch"},
 }
 """What the children of a node name, by their place; None: all of them."""
+_OF_LITERALS: Final = ("rule", "heads", "disjunction", "conjunction", "negation", "parenthesised")
+"""Nodes whose children are literals, but for parentheses in a value. The `body` of an aggregate has literals in a value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,7 @@ class Content:
     """An item of an instance. arguments: what the parameters of the component stand for in which it is written."""
 
     node: Node
-    arguments: Mapping[str, str]
+    arguments: Mapping[str, Argument]
 
 
 @dataclass(slots=True)
@@ -72,6 +74,19 @@ class Scope:
         return next((scope.components[name] for scope in self.scopes() if name in scope.components), None)
 
 
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """What a parameter of a component stands for. scope: that around `.init`, or the instance itself for an argument of a base."""
+
+    name: str
+    scope: Scope
+
+    @property
+    def type(self) -> str:
+        """The type in the program, once the names of the scope are declared."""
+        return self.scope.qualified("type", self.name)
+
+
 def expanded(items: Sequence[Node], span: SpanOf) -> list[Node]:
     """The items of a program without components and instances. Raises UnknownName, TypeMismatch, CatalogError and Unsupported."""
     return _Expansion(span).items([Content(one, {}) for one in items], Scope(), ())
@@ -94,8 +109,9 @@ class _Expansion:
                     name, base = one.node.children
                     component, arguments = self._named(base, one.arguments, scope)
                     self._check_open(base, component, opened)
-                    parts = self._contents(component, arguments, scope, frozenset(), ())
-                    result += self.items(parts, Scope(f"{scope.prefix}{name}.", scope), (*opened, component.node))
+                    inner = Scope(f"{scope.prefix}{name}.", scope)
+                    parts = self._contents(component, arguments, inner, frozenset(), ())
+                    result += self.items(parts, inner, (*opened, component.node))
                 case "override":
                     raise Unsupported(".override is not in a component", span=self.span(one.node), expected=".override in a .comp")
                 case _:
@@ -125,9 +141,12 @@ class _Expansion:
                         scope.names["branch", str(branch.children[0])] = f"{scope.prefix}{branch.children[0]}"
 
     def _contents(
-        self, component: Content, arguments: Mapping[str, str], scope: Scope, overridden: frozenset[str], heirs: tuple[Node, ...]
+        self, component: Content, arguments: Mapping[str, Argument], scope: Scope, overridden: frozenset[str], heirs: tuple[Node, ...]
     ) -> list[Content]:
-        """The items of a component and of those from which it inherits. overridden: relations whose rules are those of heirs."""
+        """The items of a component and of those from which it inherits.
+
+        scope: that of the instance. overridden: relations whose rules are those of heirs.
+        """
         _, _, bases, *items = component.node.children
         own = [one for one in items if isinstance(one, Tree)]
         overrides = [one.children[0] for one in own if one.data == "override"]
@@ -144,10 +163,10 @@ class _Expansion:
                 contents.append(Content(rest, arguments))
         return contents
 
-    def _named(self, base: Node, arguments: Mapping[str, str], scope: Scope) -> tuple[Content, dict[str, str]]:
+    def _named(self, base: Node, arguments: Mapping[str, Argument], scope: Scope) -> tuple[Content, dict[str, Argument]]:
         """The component that `Name<argument, …>` names, and what its parameters stand for."""
         token, given = base.children
-        name = arguments.get(str(token), str(token))
+        name = arguments[str(token)].name if str(token) in arguments else str(token)
         component = scope.component(name)
         if component is None:
             known = {one for each in scope.scopes() for one in each.components}
@@ -157,7 +176,7 @@ class _Expansion:
         if len(parameters) != len(values):
             expected = f"{name}<{', '.join(parameters)}>" if parameters else name
             raise TypeMismatch(f"component {name} does not have {len(values)} parameters", span=self.span(base), expected=expected)
-        resolved = (arguments.get(one) or scope.qualified("type", one) for one in values)
+        resolved = (arguments.get(one) or Argument(one, scope) for one in values)
         return component, {**component.arguments, **dict(zip(parameters, resolved, strict=True))}
 
     def _check_open(self, base: Node, component: Content, opened: tuple[Node, ...]) -> None:
@@ -188,16 +207,17 @@ def _without(node: Node, overridden: frozenset[str]) -> Node | None:
     return Tree(node.data, [Tree("heads", kept, heads.meta), *rest], node.meta) if kept else None
 
 
-def _renamed(node: Node, scope: Scope, arguments: Mapping[str, str]) -> Node:
-    """The item with qualified names, at their places in the text."""
-    roles = _ROLES.get(node.data, {})
+def _renamed(node: Node, scope: Scope, arguments: Mapping[str, Argument], is_value: bool = False) -> Node:
+    """The item with qualified names, at their places in the text. is_value: it is part of a value, where a call is one of a functor."""
+    roles = {} if is_value and node.data == "call" else _ROLES.get(node.data, {})
+    is_value = node.data != "body" and (is_value or node.data not in _OF_LITERALS)
     children: list[Any] = []
     for i, child in enumerate(node.children):
         if isinstance(child, Tree):
-            children.append(_renamed(child, scope, arguments))
+            children.append(_renamed(child, scope, arguments, is_value))
         elif isinstance(child, Token) and (role := roles.get(i, roles.get(None))) is not None:
-            name = arguments.get(str(child)) if role == "type" else None
-            children.append(child.update(value=name or scope.qualified(role, str(child))))
+            argument = arguments.get(str(child)) if role == "type" else None
+            children.append(child.update(value=argument.type if argument else scope.qualified(role, str(child))))
         else:
             children.append(child)
     return Tree(node.data, children, node.meta)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from functools import cache
+from functools import lru_cache
 from importlib import resources
 from typing import Final
 
 from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedInput
+from lark.lexer import PatternRE, TerminalDef
 
 from deltic.errors import Span, SyntaxFailure
 
@@ -24,11 +26,18 @@ _WORDS: Final = {
 }
 
 
-@cache
-def grammar(file: str) -> Lark:
-    """The parser of a grammar of this package."""
+@lru_cache(maxsize=32)
+def grammar(file: str, instances: frozenset[str] = frozenset()) -> Lark:
+    """The parser of a grammar of this package. instances: the names with which a QUALIFIED begins; after others, a dot ends a rule."""
     text = resources.files(__package__ or "").joinpath(file).read_text(encoding="utf-8")
-    return Lark(text, parser="lalr", propagate_positions=True, maybe_placeholders=True, start=["start", "terms", "commands"])
+
+    def edit(terminal: TerminalDef) -> None:
+        if terminal.name == "QUALIFIED":
+            first = "|".join(map(re.escape, sorted(instances))) or "(?!)"
+            terminal.pattern = PatternRE(f"(?:{first}){terminal.pattern.value}")
+
+    starts = ["start", "terms", "commands"]
+    return Lark(text, parser="lalr", propagate_positions=True, maybe_placeholders=True, start=starts, edit_terminals=edit)
 
 
 def parsed(parser: Lark, text: str, name: str, start: str) -> Tree[Token]:

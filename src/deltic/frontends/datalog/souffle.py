@@ -56,6 +56,10 @@ _REMEDIES: Final = {
 _MOST_FACTORS: Final = 16
 _REFUSED: Final = re.compile(r"^\s*(\.(?:plan|pragma|include))\b", re.MULTILINE)
 _DDLOG: Final = re.compile(r"\s*(?:(?:input|output|internal)\s+)?(?:relation|stream|multiset|typedef|function|extern|index|import)\b")
+_SKIPPED: Final = r"//[^\n]*|/\*[\s\S]*?\*/"
+_INSTANCE: Final = re.compile(rf'{_SKIPPED}|"(?:\\[\s\S]|[^"\\])*"|\.init(?:\s|{_SKIPPED})+([A-Za-z_?][A-Za-z0-9_?]*)')
+"""The name of an instance, in its group, or what can contain such a text without being one."""
+_DOTTED: Final = re.compile(r"\.[A-Za-z_?]")
 _ESCAPE: Final = re.compile(r'\\[nt"\\]')
 _ESCAPES: Final = {"\\n": "\n", "\\t": "\t", '\\"': '"', "\\\\": "\\"}
 
@@ -74,7 +78,8 @@ def parse_souffle(text: str, name: str) -> tuple[Item, ...]:
 
 def _parsed(text: str, name: str) -> Tree[Token]:
     try:
-        return parsed(grammar("souffle.lark"), text, name, "start")
+        instances = frozenset(found[1] for found in _INSTANCE.finditer(text) if found[1])
+        return parsed(grammar("souffle.lark", instances), text, name, "start")
     except SyntaxFailure as error:
         span = error.span
         if span is None:
@@ -246,7 +251,13 @@ class SouffleReader:
                 return self._atom_or_constraint(node, span)
             case "true" | "false":
                 return ConstantTerm(node.data == "true", "bool", span)
-        raise SyntaxFailure("this is neither an atom nor a constraint", span=span, expected="relation(…), or x = y")
+        raise SyntaxFailure(
+            "this is neither an atom nor a constraint", span=span, expected="relation(…), or x = y", remedy=self._instance(span)
+        )
+
+    def _instance(self, span: Span) -> str | None:
+        """The remedy where a qualified name may be meant, whose dot has ended the rule."""
+        return f"{span.written}.… requires an instance: .init {span.written} = …" if _DOTTED.match(self.text, span.end) else None
 
     def _atom_or_constraint(self, node: Any, span: Span) -> Term:
         name, *arguments = node.children

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import count
 from typing import Final
 
@@ -61,11 +62,15 @@ class Rules:
         names: dict[SouffleAggregateTerm, Term] = {}
         atoms: list[Term] = []
         for aggregate in aggregates:
-            result = VariableTerm(f"agg{next(self._numbers)}", aggregate.span)
+            result = VariableTerm(self._fresh("aggregate"), aggregate.span)
             names[aggregate] = result
             atoms.append(self._relation(aggregate, outer, plain, result))
         whole = [*atoms, *(replaced(one, names) for one in plain)]
         self.rules.append(DatalogRule(tuple(heads), tuple(ordered(whole)), span))
+
+    def _fresh(self, word: str) -> str:
+        """A name that no program can spell."""
+        return f"{word} {next(self._numbers)}"
 
     def _flattened(self, body: Sequence[Term]) -> list[Term]:
         """Positive atoms without expressions as arguments."""
@@ -78,7 +83,7 @@ class Rules:
             arguments = []
             for name, argument in term.arguments:
                 if not isinstance(argument, PATTERNS):
-                    variable = VariableTerm(f"arg{next(self._numbers)}", argument.span)
+                    variable = VariableTerm(self._fresh("argument"), argument.span)
                     literals.append(OperationTerm("==", (variable, argument), argument.span))
                     argument = variable
                 arguments.append((name, argument))
@@ -109,7 +114,7 @@ class Rules:
             up = zero if step is not None and step != size else _quotient(OperationTerm("-", (end, first), span), size)
             down = zero if step is not None and step == size else _quotient(OperationTerm("-", (first, end), span), size)
             bounds = (zero, IfTerm(rises, up, down, span), ConstantTerm(1, "integer", span))
-            number, value = (VariableTerm(f"range{next(self._numbers)}", span) for _ in range(2))
+            number, value = (VariableTerm(self._fresh("range"), span) for _ in range(2))
             numbers = AtomTerm("FlatMap", ((None, CallTerm("range_vec", bounds, span)),), span, span)
             added.append(OperationTerm("==", (number, numbers), span))
             moved = OperationTerm("*", (number, ConstantTerm(size, "integer", span)), span)
@@ -133,18 +138,18 @@ class Rules:
         kind: TypeTerm = NamedTypeTerm({"count": "s64", "mean": "double"}.get(aggregate.function, ""), (), span)
         kind = kind if isinstance(kind, NamedTypeTerm) and kind.name else self._type(value, types, span)
         columns = tuple(DatalogColumn(name, self._type(VariableTerm(name, span), types, span), span) for name in shared)
-        groups = self._declare((*columns, DatalogColumn("result", kind, span)), span)
+        local, aggregated = VariableTerm(self._fresh("result"), span), VariableTerm(self._fresh("result"), span)
+        columns = (*columns, DatalogColumn(local.name, kind, span))
+        groups = self._declare(columns, span)
         keys = TupleTerm(tuple(VariableTerm(name, span) for name in shared), span)
         call = CallTerm(_FUNCTIONS[aggregate.function], (CallTerm("group_by", (value, keys), span),), span)
-        local = VariableTerm("result", span)
-        rule = [*ordered(inner), AssignmentTerm(VariableTerm("aggregated", span, True), call, span)]
-        rule.append(AssignmentTerm(VariableTerm("result", span, True), ConversionTerm(VariableTerm("aggregated", span), kind, span), span))
-        if aggregate.function in ("min", "max"):
-            rule[-1] = AssignmentTerm(VariableTerm("result", span, True), VariableTerm("aggregated", span), span)
+        converted = aggregated if aggregate.function in ("min", "max") else ConversionTerm(aggregated, kind, span)
+        rule = [*ordered(inner), AssignmentTerm(replace(aggregated, new=True), call, span)]
+        rule.append(AssignmentTerm(replace(local, new=True), converted, span))
         self.rules.append(DatalogRule((_atom(groups, [*shared], local, span),), tuple(rule), span))
         if aggregate.function in ("min", "max", "mean"):
             return _atom(groups, shared, result, span)
-        whole = self._declare((*columns, DatalogColumn("result", kind, span)), span)
+        whole = self._declare(columns, span)
         self.rules.append(DatalogRule((_atom(whole, shared, local, span),), (_atom(groups, shared, local, span),), span))
         absent = OperationTerm("not", (_atom(groups, shared, WildcardTerm(span), span),), span)
         zero = ConstantTerm(0, "integer", span)
@@ -153,7 +158,7 @@ class Rules:
         return _atom(whole, shared, result, span)
 
     def _declare(self, columns: tuple[DatalogColumn, ...], span: Span) -> str:
-        name = f"aggregate_{next(self._numbers)}"
+        name = self._fresh("aggregate")
         self.columns[name] = columns
         self.relations.append(RelationDeclaration("internal", "relation", name, columns, None, None, span, is_written=False))
         return name
@@ -206,11 +211,13 @@ def _type_of(term: Term, types: Mapping[str, TypeTerm], span: Span) -> TypeTerm 
 
 
 def _quotient(distance: Term, size: int) -> Term:
-    """How many steps of a size begin within a distance."""
+    """How many steps of a size begin within a distance that is not negative."""
     if size == 1:
         return distance
-    rounded = OperationTerm("+", (distance, ConstantTerm(size - 1, "integer", distance.span)), distance.span)
-    return OperationTerm("/", (rounded, ConstantTerm(size, "integer", distance.span)), distance.span)
+    span = distance.span
+    zero, one, step = (ConstantTerm(value, "integer", span) for value in (0, 1, size))
+    before = OperationTerm("/", (OperationTerm("-", (distance, one), span), step), span)
+    return IfTerm(OperationTerm(">", (distance, zero), span), OperationTerm("+", (before, one), span), zero, span)
 
 
 def _atom(name: str, shared: Sequence[str], result: Term, span: Span) -> AtomTerm:
@@ -236,13 +243,22 @@ def ordered(body: Sequence[Term], *, complete: bool = True) -> list[Term]:
             atoms = [one for one in rest if isinstance(one, AtomTerm)]
             chosen = next((one for one in atoms if bound & set(variables([one]))), atoms[0] if atoms else None)
         if chosen is None:
-            return literals + (rest if complete else [])
+            return literals + (list(map(_unbound, rest)) if complete else [])
         rest.remove(chosen)
         ready = chosen if isinstance(chosen, AtomTerm) else _ready(chosen, bound)
         assert ready is not None
         literals.append(ready)
         bound |= set(variables([chosen]))
     return literals
+
+
+def _unbound(term: Term) -> Term:
+    """The literal that the binder refuses, for a variable of the program: it reads the value of one that has been made here first."""
+    match term:
+        case OperationTerm(operator="==", operands=(VariableTerm(is_written=False) as made, value)):
+            return AssignmentTerm(made, value, term.span)
+        case _:
+            return term
 
 
 def _ready(term: Term, bound: set[str]) -> Term | None:

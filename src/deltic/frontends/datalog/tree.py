@@ -36,6 +36,11 @@ class VariableTerm:
     span: Span
     new: bool = False
 
+    @property
+    def is_written(self) -> bool:
+        """Whether it is in the text; the names of others have a blank, and are not for errors."""
+        return " " not in self.name
+
 
 @dataclass(frozen=True, slots=True)
 class WildcardTerm:
