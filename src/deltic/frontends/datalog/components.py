@@ -38,7 +38,7 @@ _OF_LITERALS: Final = ("rule", "heads", "disjunction", "conjunction", "negation"
 
 
 @dataclass(frozen=True, slots=True)
-class Content:
+class ComponentItem:
     """An item of an instance. arguments: what the parameters of the component stand for in which it is written."""
 
     node: Node
@@ -46,18 +46,18 @@ class Content:
 
 
 @dataclass(slots=True)
-class Scope:
+class ComponentScope:
     """The names of the program, or of an instance, which has a prefix such as `graph.`."""
 
     prefix: str = ""
-    outer: Scope | None = None
+    outer: ComponentScope | None = None
     names: dict[tuple[Role | OneOf["instance"], str], str] = field(default_factory=dict)
     """The qualified names of what is declared here, by what they name and by the names in the text."""
-    components: dict[str, Content] = field(default_factory=dict)
+    components: dict[str, ComponentItem] = field(default_factory=dict)
 
-    def scopes(self) -> Iterator[Scope]:
+    def scopes(self) -> Iterator[ComponentScope]:
         """This one, and those around it."""
-        scope: Scope | None = self
+        scope: ComponentScope | None = self
         while scope is not None:
             yield scope
             scope = scope.outer
@@ -70,7 +70,7 @@ class Scope:
                 return f"{found}.{rest}" if separator else found
         return name
 
-    def component(self, name: str) -> Content | None:
+    def component(self, name: str) -> ComponentItem | None:
         return next((scope.components[name] for scope in self.scopes() if name in scope.components), None)
 
 
@@ -79,7 +79,7 @@ class Argument:
     """What a parameter of a component stands for. scope: that around `.init`, or the instance itself for an argument of a base."""
 
     name: str
-    scope: Scope
+    scope: ComponentScope
 
     @property
     def type(self) -> str:
@@ -89,14 +89,14 @@ class Argument:
 
 def expanded(items: Sequence[Node], span: SpanOf) -> list[Node]:
     """The items of a program without components and instances. Raises UnknownName, TypeMismatch, CatalogError and Unsupported."""
-    return _Expansion(span).items([Content(one, {}) for one in items], Scope(), ())
+    return _Expansion(span).items([ComponentItem(one, {}) for one in items], ComponentScope(), ())
 
 
 class _Expansion:
     def __init__(self, span: SpanOf) -> None:
         self.span = span
 
-    def items(self, contents: Sequence[Content], scope: Scope, opened: tuple[Node, ...]) -> list[Node]:
+    def items(self, contents: Sequence[ComponentItem], scope: ComponentScope, opened: tuple[Node, ...]) -> list[Node]:
         """The items of a scope and of the instances in it. opened: the components whose instances surround it."""
         for one in contents:
             self._declare(one, scope)
@@ -109,7 +109,7 @@ class _Expansion:
                     name, base = one.node.children
                     component, arguments = self._named(base, one.arguments, scope)
                     self._check_open(base, component, opened)
-                    inner = Scope(f"{scope.prefix}{name}.", scope)
+                    inner = ComponentScope(f"{scope.prefix}{name}.", scope)
                     parts = self._contents(component, arguments, inner, frozenset(), ())
                     result += self.items(parts, inner, (*opened, component.node))
                 case "override":
@@ -118,7 +118,7 @@ class _Expansion:
                     result.append(_renamed(one.node, scope, one.arguments))
         return result
 
-    def _declare(self, one: Content, scope: Scope) -> None:
+    def _declare(self, one: ComponentItem, scope: ComponentScope) -> None:
         node = one.node
         match node.data:
             case "component":
@@ -141,8 +141,13 @@ class _Expansion:
                         scope.names["branch", str(branch.children[0])] = f"{scope.prefix}{branch.children[0]}"
 
     def _contents(
-        self, component: Content, arguments: Mapping[str, Argument], scope: Scope, overridden: frozenset[str], heirs: tuple[Node, ...]
-    ) -> list[Content]:
+        self,
+        component: ComponentItem,
+        arguments: Mapping[str, Argument],
+        scope: ComponentScope,
+        overridden: frozenset[str],
+        heirs: tuple[Node, ...],
+    ) -> list[ComponentItem]:
         """The items of a component and of those from which it inherits.
 
         scope: that of the instance. overridden: relations whose rules are those of heirs.
@@ -150,7 +155,7 @@ class _Expansion:
         _, _, bases, *items = component.node.children
         own = [one for one in items if isinstance(one, Tree)]
         overrides = [one.children[0] for one in own if one.data == "override"]
-        contents: list[Content] = []
+        contents: list[ComponentItem] = []
         hidden = overridden | {str(one) for one in overrides}
         for base in _children(bases):
             inherited, of_base = self._named(base, arguments, scope)
@@ -160,10 +165,10 @@ class _Expansion:
             self._check_override(name, contents)
         for one in own:
             if one.data != "override" and (rest := _without(one, overridden)) is not None:
-                contents.append(Content(rest, arguments))
+                contents.append(ComponentItem(rest, arguments))
         return contents
 
-    def _named(self, base: Node, arguments: Mapping[str, Argument], scope: Scope) -> tuple[Content, dict[str, Argument]]:
+    def _named(self, base: Node, arguments: Mapping[str, Argument], scope: ComponentScope) -> tuple[ComponentItem, dict[str, Argument]]:
         """The component that `Name<argument, …>` names, and what its parameters stand for."""
         token, given = base.children
         name = arguments[str(token)].name if str(token) in arguments else str(token)
@@ -179,12 +184,12 @@ class _Expansion:
         resolved = (arguments.get(one) or Argument(one, scope) for one in values)
         return component, {**component.arguments, **dict(zip(parameters, resolved, strict=True))}
 
-    def _check_open(self, base: Node, component: Content, opened: tuple[Node, ...]) -> None:
+    def _check_open(self, base: Node, component: ComponentItem, opened: tuple[Node, ...]) -> None:
         if component.node in opened:
             names = [str(one.children[0]) for one in (*opened[opened.index(component.node) :], component.node)]
             raise Unsupported(f"component {names[0]} contains itself: {' → '.join(names)}", span=self.span(base))
 
-    def _check_override(self, name: Node, contents: Sequence[Content]) -> None:
+    def _check_override(self, name: Node, contents: Sequence[ComponentItem]) -> None:
         for one in contents:
             if one.node.data == "declaration" and name in _children(one.node.children[0]):
                 if not any(part == "overridable" for part in one.node.children):
@@ -207,7 +212,7 @@ def _without(node: Node, overridden: frozenset[str]) -> Node | None:
     return Tree(node.data, [Tree("heads", kept, heads.meta), *rest], node.meta) if kept else None
 
 
-def _renamed(node: Node, scope: Scope, arguments: Mapping[str, Argument], is_value: bool = False) -> Node:
+def _renamed(node: Node, scope: ComponentScope, arguments: Mapping[str, Argument], is_value: bool = False) -> Node:
     """The item with qualified names, at their places in the text. is_value: it is part of a value, where a call is one of a functor."""
     roles = {} if is_value and node.data == "call" else _ROLES.get(node.data, {})
     is_value = node.data != "body" and (is_value or node.data not in _OF_LITERALS)
