@@ -113,7 +113,8 @@ class Pipeline:
 
     @classmethod
     def over(cls, session: Session, *, rows_per_tick: int | None = None, base: str | Path | None = None) -> Self:
-        """The sources and sinks of a session, which stays open when the pipeline is closed."""
+        """The sources and sinks of a session, which stays open when the pipeline is closed. Raises SetupError while another pipeline over
+        it is open, and otherwise as `Pipeline`."""
         pipeline = cls.__new__(cls)
         pipeline.session, pipeline._owned = session, False
         pipeline._keep_definitions()
@@ -206,12 +207,12 @@ class Pipeline:
         """Closes the state, unless it is that of a session that was given. The next start repeats deliveries that no commit has noted, with
         the same content. A run in another thread ends."""
         with self._lock:
+            if self._owned:
+                self.session.close()
             self._closed = True
             self._stopping.set()
             self._delivery.close()
             self._release()
-            if self._owned:
-                self.session.close()
 
     def _tick(self, changes: Mapping[str, Any], notes: Mapping[str, Json]) -> Progress | None:
         clock = StageClock()
