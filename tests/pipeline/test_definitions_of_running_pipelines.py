@@ -10,7 +10,7 @@ import pytest
 
 import deltic
 from deltic.connectors.files.source import FileSource
-from deltic.errors import CatalogError, SetupError, SinkError
+from deltic.errors import CatalogError, SetupError, SinkError, StateError
 from deltic.pipeline import Pipeline
 from deltic.pipeline.held_delivery import HeldDelivery
 from shop import CUSTOMERS, EXPECTED, LETTERS, ORDERS, SCRIPT, SPEND, SPEND_OUT, TOP, TOP_OUT, Shop, views
@@ -97,6 +97,8 @@ def test_a_program_as_a_whole_is_checked_too(shop: Shop) -> None:
             pipeline.session.program(SCRIPT.replace("made/top", "made/other"))
         with pytest.raises(CatalogError, match="table orders cannot be changed: a running pipeline reads its source"):
             pipeline.session.program(SCRIPT.replace("in/orders", "in/other"))
+        with pytest.raises(StateError, match="its name was orders and is now ORDERS"):  # as without a pipeline
+            pipeline.session.program(SCRIPT.replace("TABLE orders", "TABLE ORDERS"))
         pipeline.session.program("-- the same\n" + SCRIPT.replace("LIMIT 2", "LIMIT 1"))
         pipeline.run_once()
         assert exact(shop, pipeline) and len(views(pipeline)["top"]) == 1
