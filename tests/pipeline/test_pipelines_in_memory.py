@@ -121,7 +121,7 @@ def test_a_view_that_fails_from_the_beginning(shop: Shop) -> None:
 @pytest.mark.parametrize(
     "after",
     ["amount + 2", CAN_FAIL, "CAST(customer AS INT)"],
-    ids=["fills", "can fail", "fills nothing, since another view has the same query"],
+    ids=["fills", "can fail", "has the query of another view"],
 )
 def test_a_view_that_is_redefined_is_delivered_as_a_difference(shop: Shop, after: str, ticks: bool) -> None:
     script = TABLE + shares(EXACT) + SHARE.format("", "same", "CAST(customer AS INT)") + SPEND_OUT + TOP_OUT
