@@ -199,6 +199,28 @@ def test_changes_that_a_closed_pipeline_has_not_delivered_are_not_lost(shop: Sho
             assert shop.summed() == shop.snapshot() == views(pipeline)["spend"]
 
 
+def test_the_next_pipeline_delivers_the_last_tick_of_a_stream_once(shop: Shop) -> None:
+    with deltic.Session(clock="wall") as session:
+        session.sql("CREATE STREAM events (id BIGINT NOT NULL); CREATE TABLE kept (id BIGINT NOT NULL);"
+                    "CREATE MATERIALIZED VIEW spend AS SELECT id FROM events;" + SPEND_OUT)  # fmt: skip
+        expected = Counter[Row]()
+        for last in (1, 2):
+            with Pipeline.over(session, base=shop.folder) as pipeline:
+                session.insert("events", [{"id": 10 * last}])
+                pipeline.run_once()
+            expected[(10 * last,)] += 1
+            with Pipeline.over(session, base=shop.folder):
+                assert shop.summed() == expected
+            session._note({"x": last})
+            with Pipeline.over(session, base=shop.folder):
+                assert shop.summed() == expected
+            for id in (1, 2):
+                session.insert("events", [{"id": 10 * last + id}])
+            expected[(10 * last + 2,)] += 1
+            with Pipeline.over(session, base=shop.folder):
+                assert shop.summed() == expected
+
+
 def test_a_pipeline_starts_after_a_start_that_failed(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise SinkError("no room")
