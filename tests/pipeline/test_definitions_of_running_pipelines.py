@@ -10,10 +10,10 @@ import pytest
 
 import deltic
 from deltic.connectors.files.source import FileSource
-from deltic.errors import CatalogError, SinkError
+from deltic.errors import CatalogError, SetupError, SinkError, StateError
 from deltic.pipeline import Pipeline
 from deltic.pipeline.held_delivery import HeldDelivery
-from shop import CUSTOMERS, EXPECTED, ORDERS, SCRIPT, SPEND, SPEND_OUT, TOP, TOP_OUT, Shop, views
+from shop import CUSTOMERS, EXPECTED, LETTERS, ORDERS, SCRIPT, SPEND, SPEND_OUT, TOP, TOP_OUT, Shop, views
 
 READS = "table {} cannot be {}: a running pipeline reads its source"
 WRITES = "sink {} cannot be {}: a running pipeline writes it"
@@ -97,6 +97,8 @@ def test_a_program_as_a_whole_is_checked_too(shop: Shop) -> None:
             pipeline.session.program(SCRIPT.replace("made/top", "made/other"))
         with pytest.raises(CatalogError, match="table orders cannot be changed: a running pipeline reads its source"):
             pipeline.session.program(SCRIPT.replace("in/orders", "in/other"))
+        with pytest.raises(StateError, match="its name was orders and is now ORDERS"):  # as without a pipeline
+            pipeline.session.program(SCRIPT.replace("TABLE orders", "TABLE ORDERS"))
         pipeline.session.program("-- the same\n" + SCRIPT.replace("LIMIT 2", "LIMIT 1"))
         pipeline.run_once()
         assert exact(shop, pipeline) and len(views(pipeline)["top"]) == 1
@@ -124,6 +126,28 @@ def test_a_closed_pipeline_refuses_nothing(shop: Shop) -> None:
         session.sql("DROP SINK spend_out")
 
 
+@pytest.mark.parametrize("in_memory", [False, True])
+def test_a_session_has_one_open_pipeline(shop: Shop, in_memory: bool) -> None:
+    shop.fill()
+    with deltic.Session(clock="wall", state=None if in_memory else str(shop.state)) as session:
+        session.sql(ORDERS.format(letters=LETTERS) + CUSTOMERS + SPEND + TOP)
+        with Pipeline.over(session, base=shop.folder) as first:
+            with pytest.raises(SetupError, match="a pipeline over this session is open") as refused:
+                Pipeline.over(session, base=shop.folder)
+            assert refused.value.remedy == "close the other one first"
+            with pytest.raises(CatalogError, match="running pipeline"):  # the refused one has not released the definitions of the first
+                session.sql("DROP VIEW spend; DROP VIEW top; DROP TABLE orders")
+            first.run_once()
+        with Pipeline.over(session, base=shop.folder) as second:
+            first.close()
+            with pytest.raises(SetupError):
+                Pipeline.over(session, base=shop.folder)
+            second.run_once()
+            assert views(second) == EXPECTED
+    with shop.pipeline(state=None) as own, pytest.raises(SetupError, match="a pipeline over this session is open"):
+        Pipeline.over(own.session, base=shop.folder)
+
+
 def test_a_pipeline_that_cannot_start_leaves_nothing_in_the_session(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise SinkError("no room")
@@ -133,7 +157,7 @@ def test_a_pipeline_that_cannot_start_leaves_nothing_in_the_session(shop: Shop, 
         monkeypatch.setattr(HeldDelivery, "begin", fail)
         with pytest.raises(SinkError, match="no room"):
             Pipeline.over(session, base=shop.folder)
-        assert session._contents._observers == session._commits.guards == ()
+        assert session._contents._observers == () and session._commits.guard is None
         session.sql("DROP SINK spend_out")
 
 

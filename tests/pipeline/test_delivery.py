@@ -15,7 +15,7 @@ import pytest
 import deltic
 from deltic.errors import SinkError
 from deltic.pipeline.delivery import Delivery
-from shop import EXPECTED, ORDERS, SCRIPT, SPEND_OUT, TOP_OUT, Shop, views
+from shop import EXPECTED, ORDERS, SCRIPT, SPEND_OUT, TOP_OUT, Row, Shop, views
 
 WITHOUT_SINKS = SCRIPT.replace(SPEND_OUT, "").replace(TOP_OUT, "")
 DOUBLE = SCRIPT.replace("SUM(o.amount) AS total", "SUM(2 * o.amount) AS total")
@@ -358,3 +358,70 @@ def test_a_commit_is_delivered_although_definitions_follow_it(tmp_path: Path, in
     assert [(row["s"], row["_weight"]) for row in changes] == [("a", 1), ("b", 1), ("c", 1)]
     snapshot = (tmp_path / "now" / "snapshot.json").read_text()
     assert sorted(json.loads(line)["s"] for line in snapshot.splitlines()) == ["a", "b", "c"]
+
+
+EVENTS = """
+CREATE STREAM events (id BIGINT NOT NULL, a INT);
+CREATE TABLE kept (id BIGINT NOT NULL, a INT);
+"""
+EVENTS_SEEN = "CREATE {}MATERIALIZED VIEW spend AS SELECT id, {} AS a FROM {};\n"
+EVENTS_OUT = SPEND_OUT + TOP_OUT.replace("FROM top", "FROM spend")
+REPLACES = "OR REPLACE "
+
+
+@pytest.mark.parametrize("in_memory", [False, True])
+@pytest.mark.parametrize("ticks", [False, True])
+def test_a_redefined_view_over_a_stream_keeps_what_it_has_emitted(shop: Shop, in_memory: bool, ticks: bool) -> None:
+    with shop.pipeline(EVENTS + EVENTS_SEEN.format("", "a", "events") + EVENTS_OUT, **({"state": None} if in_memory else {})) as pipeline:
+        session = pipeline.session
+        expected, number = Counter[Row](), 0
+
+        def between() -> None:
+            if ticks:
+                pipeline.run_once()
+                assert shop.summed() == expected and shop.snapshot() == views(pipeline)["spend"]
+
+        for added in (0, 5, 0, 7, 7):
+            session.sql(EVENTS_SEEN.format(REPLACES, f"a + {added}", "events"))
+            between()
+            for _ in range(2):
+                number += 1
+                session.insert("events", [{"id": number, "a": 1}])
+                expected[number, 1 + added] += 1
+                between()
+            session.insert("kept", [{"id": number, "a": 1}])  # a tick without events
+            between()
+        pipeline.run_once()
+        assert shop.summed() == expected and shop.snapshot() == views(pipeline)["spend"] == Counter()
+        session.sql(EVENTS_SEEN.format(REPLACES, "a", "kept"))
+        if ticks:
+            pipeline.run_once()
+            assert shop.summed() == expected + views(pipeline)["spend"] and shop.snapshot() == views(pipeline)["spend"]
+        session.insert("kept", [{"id": 100, "a": 1}])
+        pipeline.run_once()
+        assert shop.summed() == expected + views(pipeline)["spend"] and shop.snapshot() == views(pipeline)["spend"]
+        session.sql(EVENTS_SEEN.format(REPLACES, "a", "events"))
+        between()
+        for id in (101, 102):
+            session.insert("events", [{"id": id, "a": 1}])
+            expected[id, 1] += 1
+        pipeline.run_once()
+        assert shop.summed() == expected and shop.snapshot() == views(pipeline)["spend"] == Counter({(102, 1): 1})
+
+
+def test_a_view_over_a_stream_that_is_redefined_between_two_runs_keeps_what_it_has_emitted(shop: Shop) -> None:
+    script = EVENTS + EVENTS_SEEN.format("", "a", "events") + EVENTS_OUT
+    with shop.pipeline(script) as pipeline:
+        pipeline.tick({"events": [{"id": 1, "a": 1, "_weight": 1}]})
+        pipeline.session.insert("events", [{"id": 2, "a": 1}])
+    with shop.pipeline(script.replace("a AS a", "a + 1 AS a")) as pipeline:
+        assert shop.summed() == Counter({(1, 1): 1, (2, 1): 1})
+        pipeline.session.insert("events", [{"id": 3, "a": 1}])
+        pipeline.run_once()
+        before = shop.delivered()
+        assert shop.summed() == Counter({(1, 1): 1, (2, 1): 1, (3, 2): 1})
+    with shop.pipeline(script.replace("a AS a", "a + 1 AS a")) as pipeline:
+        pipeline.run_once()
+        assert shop.delivered() == before
+    with pytest.raises(SinkError, match="contains changes of view spend with the columns"):
+        shop.pipeline(script.replace("a AS a", "a + 1 AS b"))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from deltic.errors import AbsentRow, CatalogError, DataError, FrameError, SetupError, SinkError, StateError
+from deltic.errors import AbsentRow, CatalogError, ClosedError, DataError, FrameError, SetupError, SinkError, StateError
 from parts import slow
 
 if TYPE_CHECKING:
@@ -303,6 +303,8 @@ def test_a_session_is_fed_by_streams_also_several_of_one_table(spark: SparkSessi
             run(pipeline.stream("orders", feed.read("more", f"{ORDERS}, _weight BIGINT")))
             with pytest.raises(SetupError, match="a pipeline over a session cannot run on a Spark Connect server"):
                 pickle.dumps(pipeline)
+        with pytest.raises(ClosedError, match="the pipeline is closed"):
+            pipeline.start(availableNow=True)
         assert sorted(row["n"] for row in session.view("sales").rows()) == [1, 2]
 
 

@@ -3,7 +3,8 @@
 The state says which epochs a sink lacks: the note `sinks`, committed with each tick, has the offset of each sink before that tick. So after
 a crash the next process delivers the same epochs with the same content again, and a sink ignores those that it has. The first delivery of
 a sink is the whole content of its view; if a view was redefined, it is the difference between the old and the new content, so the
-deliveries of a `changes` sink always add up to the view. That delivery too is noted, in an epoch of its own, before it is made.
+deliveries of a `changes` sink always add up to the view. That delivery too is noted, in an epoch of its own, before it is made. Of a
+view over streams, which contains its last change alone, what was emitted stays, and each change is that by the definition of its tick.
 """
 
 from __future__ import annotations
@@ -81,6 +82,8 @@ class Delivery:
                 self._offsets = before
                 raise
             self.noted()
+        else:
+            self._offsets = opened
         self.deliver()
 
     def notes(self) -> dict[str, Json]:
@@ -125,6 +128,12 @@ class Delivery:
         base = offset.base if offset.epoch < offset.first else offset.epoch
         if base is not None and not open_sink.snapshot:
             check_columns(open_sink.name, open_sink.view, self._history.schema(view, base), self._session.view(open_sink.view).schema)
+        emitted = base is not None and self._history.stream_at(view, base) is not None
+        if base is not None and (stream := self._history.stream_at(view, redefined)) is not None:
+            self._unnoted = True
+            first, base = (offset.first, offset.base) if emitted else (redefined, base)
+            return self._opened(open_sink, SinkOffset(view, stream, offset.epoch, first, base), following)
+        base = None if emitted else base
         return SinkOffset(view, arrangement, offset.epoch, following, base)
 
     def _redefined(self, open_sink: OpenSink, offset: SinkOffset, last: int) -> int | None:

@@ -70,6 +70,15 @@ class History:
         with self._stored(view, epoch) as stored:
             return stored.schema
 
+    def stream_at(self, view: str, epoch: int) -> str | None:
+        """The id of the view's arrangement after an epoch; None if the view did not exist, or its content was not that of a stream, which
+        is the change of the epoch."""
+        self._session._fold()
+        with StateReader.open(self._root) as reader:
+            program = reader.manifest_at(epoch).program
+        arrangement = program.arrangement_of(view)
+        return arrangement if arrangement is not None and program.arrangements[arrangement].ephemeral else None
+
     @contextmanager
     def _stored(self, view: str, epoch: int) -> Iterator[StoredView]:
         self._session._fold()

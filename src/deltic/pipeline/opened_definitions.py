@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final, TypeAlias
 
 from deltic.errors import CatalogError, Span
@@ -21,7 +22,9 @@ class OpenedDefinitions:
     """The sources and sinks of a catalog, and the columns of the views of `changes` sinks."""
 
     def __init__(self, catalog: Catalog) -> None:
-        self._sources: Opened = {key: (catalog.tables[key].name, (catalog.tables[key], source)) for key, source in catalog.sources.items()}
+        self._sources: Opened = {
+            key: (catalog.tables[key].name, (replace(catalog.tables[key], name=key), source)) for key, source in catalog.sources.items()
+        }
         self._sinks: Opened = {key: (sink.name, (sink.view.lower(), sink.sink)) for key, sink in catalog.sinks.items()}
         self._columns = {
             key: catalog.views[sink.view.lower()].plan.schema for key, sink in catalog.sinks.items() if sink.sink.mode == "changes"

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from deltic.connectors.source import Json
-from deltic.errors import CatalogError, DataError, ReentrantCall
+from deltic.errors import CatalogError, ClosedError, DataError, ReentrantCall
 from deltic.pipeline.bound_program import BoundProgram
 from deltic.pipeline.dead_letters import DeadLetters
 from deltic.pipeline.delivery import Delivery
@@ -113,7 +113,8 @@ class Pipeline:
 
     @classmethod
     def over(cls, session: Session, *, rows_per_tick: int | None = None, base: str | Path | None = None) -> Self:
-        """The sources and sinks of a session, which stays open when the pipeline is closed."""
+        """The sources and sinks of a session, which stays open when the pipeline is closed. Raises SetupError while another pipeline over
+        it is open, and otherwise as `Pipeline`."""
         pipeline = cls.__new__(cls)
         pipeline.session, pipeline._owned = session, False
         pipeline._keep_definitions()
@@ -132,7 +133,7 @@ class Pipeline:
 
     def _attach(self, bound: BoundProgram, rows_per_tick: int | None) -> None:
         session = self.session
-        self._lock, self._stopping, self._idle = RLock(), ReentrantEvent(), True
+        self._lock, self._stopping, self._idle, self._closed = RLock(), ReentrantEvent(), True, False
         self._feeds = [
             bound.feed(session.table(name), rows_per_tick or ROWS_PER_TICK).spread(session, rows_per_tick) for name in session.sources
         ]
@@ -155,7 +156,7 @@ class Pipeline:
         return self._run(on_progress, None)
 
     def follow(self, poll_seconds: float = 1.0, on_progress: Listener | None = None) -> Summary:
-        """As `run_once`, and again every `poll_seconds` until `stop` is called. Raises as `tick`.
+        """As `run_once`, and again every `poll_seconds` until `stop` or `close` is called. Raises as `tick`.
 
         With the wall clock, rows that wait for their time make a tick when they come due, even within `poll_seconds`.
         """
@@ -171,6 +172,7 @@ class Pipeline:
         changes, notes: of tables without a source, as in `Session.apply`; with them there is always a tick. Raises CatalogError for
         a table with a source, SourceError, DataError or EvaluationError, and nothing has happened; or SinkError, and the next tick begins
         with the sinks. Raises ReentrantCall in a function that a tick calls, such as a subscriber: its rows have been read, and not noted.
+        Raises ClosedError after `close`.
         """
         if is_called(self._lock):
             raise ReentrantCall(
@@ -179,12 +181,17 @@ class Pipeline:
                 remedy="call tick once the first one has returned",
             )
         with self._lock:
+            self._check_open()
             self._check_without_source(changes or {})
             try:
                 return calling(self._lock, lambda: self._tick(changes or {}, notes or {}))
             except BaseException:
                 self._restore()
                 raise
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ClosedError("the pipeline is closed", remedy="open a new deltic.Pipeline, or Pipeline.over(session)")
 
     def _check_without_source(self, changes: Mapping[str, Any]) -> None:
         for name in changes:
@@ -198,12 +205,14 @@ class Pipeline:
 
     def close(self) -> None:
         """Closes the state, unless it is that of a session that was given. The next start repeats deliveries that no commit has noted, with
-        the same content."""
+        the same content. A run in another thread ends."""
         with self._lock:
-            self._delivery.close()
-            self._release()
             if self._owned:
                 self.session.close()
+            self._closed = True
+            self._stopping.set()
+            self._delivery.close()
+            self._release()
 
     def _tick(self, changes: Mapping[str, Any], notes: Mapping[str, Json]) -> Progress | None:
         clock = StageClock()
@@ -271,10 +280,17 @@ class Pipeline:
         )
 
     def _run(self, on_progress: Listener | None, poll_seconds: float | None) -> Summary:
+        self._check_open()
         summary = Summary(self.session.epoch)
         self._idle = True
         while not self._stopping.is_set():
-            if (progress := self.tick()) is not None:
+            try:
+                progress = self.tick()
+            except ClosedError:
+                if self._closed:  # meanwhile, by another thread or a function that the tick called
+                    break
+                raise
+            if progress is not None:
                 summary.add(progress)
                 if on_progress is not None:
                     on_progress(progress)
@@ -284,20 +300,25 @@ class Pipeline:
                 self._note()
             if poll_seconds is None:
                 break
-            wait_s = due_s(self.session.clock, self.session.next_due)
+            wait_s = self._due_s()
             least = 0.0 if progress is None else DUE_S
             self._stopping.wait(poll_seconds if wait_s is None else min(poll_seconds, max(wait_s, least)))
         self._note()
         summary.stopped = self._stopping.is_set()
-        if summary.stopped:  # else one that comes now is for the next run
+        if summary.stopped and not self._closed:  # else one that comes now is for the next run
             self._stopping.clear()
         summary.epoch, summary.failing = self.session.epoch, self.session.failing
         return summary
 
+    def _due_s(self) -> float | None:
+        """The seconds until the passing of time causes a tick."""
+        with self._lock:
+            return None if self._closed else due_s(self.session.clock, self.session.next_due)
+
     def _note(self) -> None:
         """Commits the offsets of the sinks, so that an epoch is not delivered again even if it was removed from its sink."""
         with self._lock:
-            if self._delivery.unrecorded:
+            if not self._closed and self._delivery.unrecorded:
                 self.session._note(self._delivery.notes())
                 self._delivery.noted()
 

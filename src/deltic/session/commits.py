@@ -65,8 +65,8 @@ class Commits:
         """The sizes by which another state planned its views, if definitions are to be planned as there."""
         self.tables: Mapping[str, TableDescription] | None = None
         """The tables of another state, if definitions are to be compiled as there."""
-        self.guards: tuple[DefinitionGuard, ...] = ()
-        """What must allow definitions: each statement of a draft, and each catalog as a whole."""
+        self.guard: DefinitionGuard | None = None
+        """What must allow definitions, of the open pipeline: each statement of a draft, and each catalog as a whole."""
         self._settled = NOTHING
         """The definitions for which all that follows their commit has been done."""
         self._stated: Mapping[str, Collection[str]] | None = runtime.committed.program.functions
@@ -213,8 +213,8 @@ class Commits:
     ) -> None:
         """Makes a catalog the session's, in a turn. dropped: tables whose rows go. replace: whether views by other functions may go.
         replanned: views, in lower case, whose joins are ordered by the sizes that tables have now."""
-        for guard in self.guards:
-            guard(catalog, None)
+        if self.guard is not None:
+            self.guard(catalog, None)
         calling(self._lock, lambda: self._install(catalog, dropped, notes, replace=replace, replanned=replanned))
         self._settle()
 

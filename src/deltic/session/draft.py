@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import NamedTuple, TypeAlias
 
 from deltic.errors import CatalogError, Span
@@ -37,11 +37,11 @@ class Draft:
     """The catalog as it grows while a script is read.
 
     undeclared: tables of the state that the catalog lacks. dropped: the tables, in lower case, whose rows the script drops. replanned: the
-    views, in lower case, that it plans again, and the place of each. guards: of the session.
+    views, in lower case, that it plans again, and the place of each. guard: of the session.
     """
 
-    def __init__(self, catalog: Catalog, undeclared: frozenset[str] = frozenset(), guards: Sequence[DefinitionGuard] = ()) -> None:
-        self.catalog, self._guards = catalog, guards
+    def __init__(self, catalog: Catalog, undeclared: frozenset[str] = frozenset(), guard: DefinitionGuard | None = None) -> None:
+        self.catalog, self._guard = catalog, guard
         self.dropped: set[str] = set()
         self.replanned: dict[str, Span] = {}
         self._dropped_columns: set[tuple[str, str]] = set()
@@ -63,8 +63,8 @@ class Draft:
         dropped = isinstance(statement, DropTable | DropStream) and name.lower() in self._stored
         if not dropped or name.lower() in self.catalog.tables:
             catalog = self.catalog.apply(statement)
-            for guard in self._guards:
-                guard(catalog, statement.span)
+            if self._guard is not None:
+                self._guard(catalog, statement.span)
             self.catalog = catalog
         if dropped:
             self.dropped.add(name.lower())

@@ -17,7 +17,7 @@ from deltic.connectors.connector import SourceSpec
 from deltic.connectors.file_loads import CsvOptions
 from deltic.connectors.recognise import is_spark
 from deltic.connectors.source import RemoteRows, Run
-from deltic.errors import CatalogError, CircuitError, FrameError, QueryError, StateError, UnknownName
+from deltic.errors import CatalogError, CircuitError, FrameError, QueryError, SetupError, StateError, UnknownName
 from deltic.explain import Explanation, explain
 from deltic.frontends.datalog import Dialect
 from deltic.frontends.python import UDF, Circuit, Columns, Delay, Lateness, check_unchanged
@@ -554,19 +554,28 @@ class Session:
             self._commits.install(draft.catalog, draft.dropped, notes(), replace=replace)
 
     def _guard(self, guard: Callable[[Catalog], DefinitionGuard]) -> Callable[[], None]:
-        """Checks all further definitions by the guard of the current ones. Returns a function that ends this."""
+        """Checks all further definitions by a pipeline's guard of the current ones. Returns a function that ends this.
+
+        Raises SetupError while another pipeline does.
+        """
         with self._lock:
-            check = guard(self._catalog)
-            self._commits.guards = (*self._commits.guards, check)
+            if self._commits.guard is not None:
+                raise SetupError(
+                    "a pipeline over this session is open, and a second one would read each source again",
+                    expected="one open pipeline over a session",
+                    remedy="close the other one first",
+                )
+            check = self._commits.guard = guard(self._catalog)
 
         def end() -> None:
             with self._lock:
-                self._commits.guards = tuple(other for other in self._commits.guards if other is not check)
+                if self._commits.guard is check:
+                    self._commits.guard = None
 
         return end
 
     def _draft(self) -> Draft:
-        return Draft(self._catalog, self._undeclared(), self._commits.guards)
+        return Draft(self._catalog, self._undeclared(), self._commits.guard)
 
     def _commit_prepared(self, prepare: Prepare) -> int:
         """Makes changes that depend on the content one tick; returns its epoch."""

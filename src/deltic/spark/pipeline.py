@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from deltic.connectors.recognise import in_arrow
-from deltic.errors import CatalogError, DelticError, SetupError
+from deltic.errors import CatalogError, ClosedError, DelticError, SetupError
 from deltic.pipeline import Pipeline, Progress
 from deltic.pipeline.bound_program import BoundProgram
 from deltic.reentrant import ReentrantEvent
@@ -244,7 +244,9 @@ class StreamingPipeline:
     def _here(self) -> OpenedPipeline:
         with self._lock:
             if self._opened is None:
-                assert self._definition is not None and self.spark is not None
+                if self._definition is None:
+                    raise ClosedError("the pipeline is closed", remedy="open a new deltic.spark.StreamingPipeline over the session")
+                assert self.spark is not None
                 self._opened = self._definition.open(self.spark)
             return self._opened
 
