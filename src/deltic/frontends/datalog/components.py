@@ -42,7 +42,7 @@ class ComponentItem:
     """An item of an instance. arguments: what the parameters of the component stand for in which it is written."""
 
     node: Node
-    arguments: Mapping[str, Argument]
+    arguments: Mapping[str, ComponentArgument]
 
 
 @dataclass(slots=True)
@@ -75,7 +75,7 @@ class ComponentScope:
 
 
 @dataclass(frozen=True, slots=True)
-class Argument:
+class ComponentArgument:
     """What a parameter of a component stands for. scope: that around `.init`, or the instance itself for an argument of a base."""
 
     name: str
@@ -143,7 +143,7 @@ class _Expansion:
     def _contents(
         self,
         component: ComponentItem,
-        arguments: Mapping[str, Argument],
+        arguments: Mapping[str, ComponentArgument],
         scope: ComponentScope,
         overridden: frozenset[str],
         heirs: tuple[Node, ...],
@@ -168,7 +168,9 @@ class _Expansion:
                 contents.append(ComponentItem(rest, arguments))
         return contents
 
-    def _named(self, base: Node, arguments: Mapping[str, Argument], scope: ComponentScope) -> tuple[ComponentItem, dict[str, Argument]]:
+    def _named(
+        self, base: Node, arguments: Mapping[str, ComponentArgument], scope: ComponentScope
+    ) -> tuple[ComponentItem, dict[str, ComponentArgument]]:
         """The component that `Name<argument, …>` names, and what its parameters stand for."""
         token, given = base.children
         name = arguments[str(token)].name if str(token) in arguments else str(token)
@@ -181,7 +183,7 @@ class _Expansion:
         if len(parameters) != len(values):
             expected = f"{name}<{', '.join(parameters)}>" if parameters else name
             raise TypeMismatch(f"component {name} does not have {len(values)} parameters", span=self.span(base), expected=expected)
-        resolved = (arguments.get(one) or Argument(one, scope) for one in values)
+        resolved = (arguments.get(one) or ComponentArgument(one, scope) for one in values)
         return component, {**component.arguments, **dict(zip(parameters, resolved, strict=True))}
 
     def _check_open(self, base: Node, component: ComponentItem, opened: tuple[Node, ...]) -> None:
@@ -212,7 +214,7 @@ def _without(node: Node, overridden: frozenset[str]) -> Node | None:
     return Tree(node.data, [Tree("heads", kept, heads.meta), *rest], node.meta) if kept else None
 
 
-def _renamed(node: Node, scope: ComponentScope, arguments: Mapping[str, Argument], is_value: bool = False) -> Node:
+def _renamed(node: Node, scope: ComponentScope, arguments: Mapping[str, ComponentArgument], is_value: bool = False) -> Node:
     """The item with qualified names, at their places in the text. is_value: it is part of a value, where a call is one of a functor."""
     roles = {} if is_value and node.data == "call" else _ROLES.get(node.data, {})
     is_value = node.data != "body" and (is_value or node.data not in _OF_LITERALS)
