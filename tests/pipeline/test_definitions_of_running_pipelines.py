@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -183,3 +184,16 @@ def test_a_table_dropped_between_the_read_of_a_file_and_its_commit_keeps_its_row
         pipeline.session.sql("CREATE MATERIALIZED VIEW v AS SELECT a FROM unread")
         assert sorted(row["a"] for row in pipeline.session.view("v").rows()) == [0, 1, 2]
         assert refused == {READS.format("unread", "dropped"): 3}
+
+
+def test_a_pipeline_that_is_gone_without_a_close_guards_nothing(tmp_path: Path) -> None:
+    with deltic.Session() as session:
+        session.sql(
+            """CREATE TABLE u (a INT NOT NULL); CREATE MATERIALIZED VIEW v AS SELECT a FROM u;
+            CREATE SINK changes_out FROM v USING parquet OPTIONS (path 'out', mode 'changes')"""
+        )
+        Pipeline.over(session, base=tmp_path).run_once()
+        gc.collect()
+        session.sql("DROP SINK changes_out; INSERT INTO u VALUES (1)")
+        assert not session._contents._observers
+        Pipeline.over(session, base=tmp_path).close()

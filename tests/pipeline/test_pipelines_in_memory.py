@@ -11,10 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import deltic
-from deltic.connectors.files.sinks import ChangesSink, SnapshotSink
-from deltic.errors import SinkError
-from deltic.pipeline import Pipeline
+from deltic.connectors.files.sinks import ChangesSink
 from shop import SPEND_OUT, TOP_OUT, Row, Shop, views
 
 TABLE = "CREATE TABLE orders (id BIGINT NOT NULL, customer BIGINT NOT NULL, amount INT, PRIMARY KEY (id));\n"
@@ -121,7 +118,7 @@ def test_a_view_that_fails_from_the_beginning(shop: Shop) -> None:
 @pytest.mark.parametrize(
     "after",
     ["amount + 2", CAN_FAIL, "CAST(customer AS INT)"],
-    ids=["fills", "can fail", "has the query of another view"],
+    ids=["fills", "can fail", "fills nothing, since another view has the same query"],
 )
 def test_a_view_that_is_redefined_is_delivered_as_a_difference(shop: Shop, after: str, ticks: bool) -> None:
     script = TABLE + shares(EXACT) + SHARE.format("", "same", "CAST(customer AS INT)") + SPEND_OUT + TOP_OUT
@@ -153,120 +150,6 @@ def test_changes_that_all_sinks_have_are_released(shop: Shop) -> None:
         assert len(held._changes) == 5
         pipeline.run_once()
         assert held._changes == []
-
-
-@pytest.mark.parametrize("share", [EXACT, CAN_FAIL])
-def test_the_next_pipeline_over_a_session_goes_on(shop: Shop, share: str) -> None:
-    with deltic.Session(clock="wall", on_view_error="isolate") as session:
-        session.sql(TABLE + shares(share) + SPEND_OUT + TOP_OUT)
-        session.insert("orders", [row(1, amount=30)])
-
-        def run(deliveries: int) -> None:
-            before = len(shop.delivered())
-            with Pipeline.over(session, base=shop.folder) as pipeline:
-                pipeline.run_once()
-                assert shop.summed() == shop.snapshot() == views(pipeline)["spend"]
-            assert len(shop.delivered()) == before + deliveries
-            assert session._contents._observers == ()
-
-        run(1)
-        run(0)
-        for id in (2, 3, 4):
-            session.insert("orders", [row(id, id, 40)])
-        session.delete("orders", [3])
-        run(1)  # what was committed meanwhile, as one change
-        session.sql(shares("amount + 2", "OR REPLACE "))
-        session.insert("orders", [row(5, 5, 50)])
-        run(1)
-        session.sql("CREATE VIEW fills_nothing AS SELECT 1 AS a")
-        run(0)
-
-
-def test_changes_that_a_closed_pipeline_has_not_delivered_are_not_lost(shop: Shop) -> None:
-    with deltic.Session(clock="wall", on_view_error="isolate") as session:
-        session.sql(TABLE + shares(CAN_FAIL) + SPEND_OUT + TOP_OUT)
-        with Pipeline.over(session, base=shop.folder):
-            session.insert("orders", [row(1, 1, 30)])
-        with Pipeline.over(session, base=shop.folder):
-            assert [dict(rows) for _, rows in by_epoch(shop)] == [{(1, 10): 1}]
-            session.insert("orders", [row(2, 2, 30)])
-            session.insert("orders", [row(3, 3, 0)])
-        session.insert("orders", [row(4, 4, 40)])
-        with Pipeline.over(session, base=shop.folder):
-            assert len(shop.delivered()) == 2  # since the next epoch, the view has errors
-        session.delete("orders", [3])
-        with Pipeline.over(session, base=shop.folder) as pipeline:
-            assert shop.summed() == shop.snapshot() == views(pipeline)["spend"]
-
-
-def test_the_next_pipeline_delivers_the_last_tick_of_a_stream_once(shop: Shop) -> None:
-    with deltic.Session(clock="wall") as session:
-        session.sql("CREATE STREAM events (id BIGINT NOT NULL); CREATE TABLE kept (id BIGINT NOT NULL);"
-                    "CREATE MATERIALIZED VIEW spend AS SELECT id FROM events;" + SPEND_OUT)  # fmt: skip
-        expected = Counter[Row]()
-        for last in (1, 2):
-            with Pipeline.over(session, base=shop.folder) as pipeline:
-                session.insert("events", [{"id": 10 * last}])
-                pipeline.run_once()
-            expected[(10 * last,)] += 1
-            with Pipeline.over(session, base=shop.folder):
-                assert shop.summed() == expected
-            session._note({"x": last})
-            with Pipeline.over(session, base=shop.folder):
-                assert shop.summed() == expected
-            for id in (1, 2):
-                session.insert("events", [{"id": 10 * last + id}])
-            expected[(10 * last + 2,)] += 1
-            with Pipeline.over(session, base=shop.folder):
-                assert shop.summed() == expected
-
-
-def test_a_pipeline_starts_after_a_start_that_failed(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> None:
-        raise SinkError("no room")
-
-    with deltic.Session(clock="wall") as session:
-        session.sql(TABLE + shares(EXACT) + SPEND_OUT + TOP_OUT)
-        session.insert("orders", [row(1)])
-        with monkeypatch.context() as patched:
-            patched.setattr(SnapshotSink, "deliver", fail)
-            with pytest.raises(SinkError, match="no room"):
-                Pipeline.over(session, base=shop.folder)
-        assert shop.summed() == Counter({(1, 11): 1})
-        with Pipeline.over(session, base=shop.folder) as pipeline:
-            assert len(shop.delivered()) == 1
-            assert shop.summed() == shop.snapshot() == views(pipeline)["spend"]
-
-
-def test_sinks_that_are_new_in_the_next_pipeline_receive_the_whole_content(shop: Shop) -> None:
-    more = SPEND_OUT.replace("spend_out", "more_out").replace("made/spend", "made/more")
-    with deltic.Session(clock="wall") as session:
-        session.sql(TABLE + shares(EXACT) + SPEND_OUT)
-        session.insert("orders", [row(1)])
-        Pipeline.over(session, base=shop.folder).close()
-        session.insert("orders", [row(2, 2)])
-        session.sql(more)
-        with Pipeline.over(session, base=shop.folder):
-            assert shop.summed() == shop.summed("more") == Counter({(1, 11): 1, (2, 11): 1})
-            session.insert("orders", [row(3, 3)])
-        session.sql("DROP SINK more_out")
-        Pipeline.over(session, base=shop.folder).close()
-        session.sql(more)
-        with pytest.raises(SinkError, match="contains changes for a sink of this name that was dropped"):
-            Pipeline.over(session, base=shop.folder)
-        session.sql("DROP SINK more_out")
-        with Pipeline.over(session, base=shop.folder) as pipeline:
-            assert shop.summed() == views(pipeline)["spend"]
-        before = shop.delivered()
-        session.sql("CREATE OR REPLACE MATERIALIZED VIEW spend AS SELECT customer, 'a' AS share FROM orders")
-        for _ in range(2):
-            with pytest.raises(
-                SinkError, match="sink spend_out contains changes of view spend with the columns customer BIGINT, share INT"
-            ):
-                Pipeline.over(session, base=shop.folder)
-        session.sql(shares("amount + 3", "OR REPLACE "))
-        with Pipeline.over(session, base=shop.folder) as pipeline:
-            assert shop.summed() == views(pipeline)["spend"] and len(shop.delivered()) == len(before) + 1
 
 
 def test_an_interrupted_commit_is_delivered_once(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:

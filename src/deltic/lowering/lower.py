@@ -347,9 +347,9 @@ class Lowering:
         stored = Schema(tuple(plan.schema[i] for i in order))
         rows = self.streams.map(self.relation(plan), [reference(plan.schema, i) for i in order], stored)
         builder = self.streams.builder
-        arrangement = builder.name(
-            "view", name, builder.placed(rows, self.streams.partition(rows))
-        )  # its readers do not need to know a row's shard
+        placed = builder.placed(rows, self.streams.partition(rows))  # its readers do not need to know a row's shard
+        moved = () if order == tuple(range(len(order))) else (order,)  # with other places of the same columns it is another content
+        arrangement = builder.name("view", name, placed, *moved)
         node = builder.add(Arrange(arrangement), (rows,), Shape(stored), self.streams.partition(rows), kind=NodeKind.SINK, owns=arrangement)
         fields = len(order) if key is None else len(key)
         builder.specify(ArrangementSpec(arrangement, Shape(stored), builder.nodes[node].level, fields, view=name, order=order))

@@ -2,14 +2,11 @@
 
 Each commit of the session is taken into account before the next one is made. A view that is redefined changes by the difference between its
 contents, and one whose sinks are new by all its rows. So the changes always add up to the content, and none is missing or there twice.
-
-Between two pipelines no commits are followed: the view as the first one left it is kept, and the second one begins with the difference.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple
@@ -18,7 +15,6 @@ import pyarrow as pa
 
 from deltic.connectors.net import difference, net, weighed
 from deltic.runtimes import Committed
-from deltic.schema import Schema
 from deltic.session.contents import content_of_view
 from deltic.session.definitions import Stored, definitions_of
 from deltic.session.failing_views import has_errors
@@ -34,20 +30,11 @@ class HeldChange(NamedTuple):
     exact: bool
 
 
-class _Paused(NamedTuple):
-    """A view after the last commit before a pause. rows: its content, if a difference from it may be needed."""
-
-    epoch: int
-    arrangement: str
-    schema: Schema
-    rows: pa.Table | None
-
-
 class _Followed(NamedTuple):
     """The last commit that was taken into account, and after it: how many changes are held, the last epoch that changed the content,
     and the last one without errors."""
 
-    committed: Committed | _Paused | None = None
+    committed: Committed | None = None
     held: int = 0
     changed: int = 0
     exact: bool = True
@@ -97,20 +84,6 @@ class HeldChanges:
         exact_to = committed.epoch if exact else last.exact_to
         self._last = _Followed(committed, len(self._changes), epoch if changed else last.changed, exact, exact_to)
 
-    def pause(self, committed: Committed, strings: StringTable) -> None:
-        """Keeps the view after a commit, so that the next `follow` may be of any later one. O(content)."""
-        self.follow(committed, strings)
-        _, stored = self._stored(committed)
-        rows = self.content(committed, strings) if self._sums and not stored.spec.ephemeral else None
-        schema = definitions_of(committed).catalog.views[self._view].plan.schema
-        self._last = self._last._replace(committed=_Paused(committed.epoch, stored.spec.id, schema, rows))
-
-    @property
-    def paused_schema(self) -> Schema:
-        """The columns of the view when it was paused."""
-        assert isinstance(self._last.committed, _Paused)
-        return self._last.committed.schema
-
     def due(self, received: int) -> Iterator[tuple[int, pa.Table]]:
         """The changes after epoch `received`; those of epochs with errors are part of the next one without. O(changes held)."""
         if self.exact_to <= received:
@@ -137,15 +110,19 @@ class HeldChanges:
         name, stored = self._stored(committed)
         return stored.reader.content(merged(content_of_view(committed, name, stored.spec)), strings)
 
-    def _change(self, before: Committed | _Paused | None, after: Committed, strings: StringTable) -> tuple[bool, pa.Table | None]:
-        """Whether commits changed the content, and the rows if they are held. before: the commit before them; None of the first."""
+    def _change(self, before: Committed | None, after: Committed, strings: StringTable) -> tuple[bool, pa.Table | None]:
+        """Whether a commit changed the content, and the rows if they are held. before: the commit before it; None of the first."""
         if before is None:
             return True, weighed(self.content(after, strings)) if self._sums else None
-        if isinstance(before, _Paused):
-            return self._change_since(before, after, strings)
         (_, earlier), (name, stored) = self._stored(before), self._stored(after)
         if earlier.spec.id != stored.spec.id:
-            return self._redefined(None if earlier.spec.ephemeral else partial(self.content, before, strings), after, strings)
+            if not self._sums:
+                return True, None
+            rows = self.content(after, strings)
+            if earlier.spec.ephemeral:  # its content is its last change: what it has emitted stays
+                return True, weighed(rows)
+            rows = difference(self.content(before, strings), rows)
+            return rows.num_rows > 0, rows
         if after.last is before.last or after.last is None:
             return False, None
         batch = after.last.changes.get(name)
@@ -154,25 +131,6 @@ class HeldChanges:
         else:
             changed = batch is not None
         return changed, stored.reader.changes(batch, strings) if self._sums and batch is not None else None
-
-    def _change_since(self, paused: _Paused, after: Committed, strings: StringTable) -> tuple[bool, pa.Table | None]:
-        """The change of all commits since a pause; of a view over streams, only that of the last tick can be read."""
-        _, stored = self._stored(after)
-        if stored.spec.id == paused.arrangement:
-            epoch = after.epoch if not stored.spec.ephemeral else -1 if after.last is None else after.last.epoch
-            if epoch <= paused.epoch:
-                return False, None
-        return self._redefined(None if paused.rows is None else lambda: paused.rows, after, strings)
-
-    def _redefined(self, before: Callable[[], pa.Table] | None, after: Committed, strings: StringTable) -> tuple[bool, pa.Table | None]:
-        """The change from a content. before: None of a view over streams, whose content is its last change: what it has emitted stays."""
-        if not self._sums:
-            return True, None
-        rows = self.content(after, strings)
-        if before is None:
-            return True, weighed(rows)
-        rows = difference(before(), rows)
-        return rows.num_rows > 0, rows
 
     def _stored(self, committed: Committed) -> tuple[str, Stored]:
         """The view's name in the definitions of a commit, and its layout."""

@@ -129,7 +129,7 @@ class Pipeline:
 
     def _keep_definitions(self) -> None:
         """The session refuses statements that change its sources or sinks."""
-        self._release = self.session._guard(lambda catalog: OpenedDefinitions(catalog).check)
+        self._release = self.session._guard(self, lambda catalog: OpenedDefinitions(catalog).check)
 
     def _attach(self, bound: BoundProgram, rows_per_tick: int | None) -> None:
         session = self.session
@@ -139,7 +139,7 @@ class Pipeline:
         ]
         self._letters = DeadLetters(bound.letter_paths(), session.notes)
         sinks, root = bound.open_sinks(session._state_id), session._root
-        self._delivery = HeldDelivery(session, sinks) if root is None else Delivery(session, sinks, History(session, root))
+        self._delivery = HeldDelivery(session, sinks, self) if root is None else Delivery(session, sinks, History(session, root))
         try:
             self._delivery.begin()
             self._restore()
@@ -211,8 +211,10 @@ class Pipeline:
                 self.session.close()
             self._closed = True
             self._stopping.set()
-            self._delivery.close()
-            self._release()
+            try:
+                self._delivery.close()
+            finally:
+                self._release()
 
     def _tick(self, changes: Mapping[str, Any], notes: Mapping[str, Json]) -> Progress | None:
         clock = StageClock()

@@ -14,6 +14,7 @@ from datetime import datetime
 from threading import RLock
 from types import MappingProxyType
 from typing import Any, TypeVar
+from weakref import ref
 
 from deltic.circuit.pending import PendingRows
 from deltic.connectors.offset_notes import without_offsets
@@ -65,8 +66,8 @@ class Commits:
         """The sizes by which another state planned its views, if definitions are to be planned as there."""
         self.tables: Mapping[str, TableDescription] | None = None
         """The tables of another state, if definitions are to be compiled as there."""
-        self.guard: DefinitionGuard | None = None
-        """What must allow definitions, of the open pipeline: each statement of a draft, and each catalog as a whole."""
+        self.guarded: tuple[ref[object], DefinitionGuard] | None = None
+        """The open pipeline, and what must allow definitions: each statement of a draft, and each catalog as a whole."""
         self._settled = NOTHING
         """The definitions for which all that follows their commit has been done."""
         self._stated: Mapping[str, Collection[str]] | None = runtime.committed.program.functions
@@ -75,6 +76,11 @@ class Commits:
     @property
     def _definitions(self) -> Definitions:
         return self._contents.definitions
+
+    @property
+    def guard(self) -> DefinitionGuard | None:
+        """What must allow definitions. A pipeline that is gone, without a close, guards nothing."""
+        return None if self.guarded is None or self.guarded[0]() is None else self.guarded[1]
 
     @contextmanager
     def turn(self) -> Iterator[None]:
@@ -213,8 +219,8 @@ class Commits:
     ) -> None:
         """Makes a catalog the session's, in a turn. dropped: tables whose rows go. replace: whether views by other functions may go.
         replanned: views, in lower case, whose joins are ordered by the sizes that tables have now."""
-        if self.guard is not None:
-            self.guard(catalog, None)
+        if (guard := self.guard) is not None:
+            guard(catalog, None)
         calling(self._lock, lambda: self._install(catalog, dropped, notes, replace=replace, replanned=replanned))
         self._settle()
 

@@ -12,6 +12,7 @@ from datetime import datetime
 from threading import RLock
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
+from weakref import ref
 
 from deltic.connectors.connector import SourceSpec
 from deltic.connectors.file_loads import CsvOptions
@@ -553,7 +554,7 @@ class Session:
             calling(self._lock, apply_all)
             self._commits.install(draft.catalog, draft.dropped, notes(), replace=replace)
 
-    def _guard(self, guard: Callable[[Catalog], DefinitionGuard]) -> Callable[[], None]:
+    def _guard(self, pipeline: object, guard: Callable[[Catalog], DefinitionGuard]) -> Callable[[], None]:
         """Checks all further definitions by a pipeline's guard of the current ones. Returns a function that ends this.
 
         Raises SetupError while another pipeline does.
@@ -565,12 +566,12 @@ class Session:
                     expected="one open pipeline over a session",
                     remedy="close the other one first",
                 )
-            check = self._commits.guard = guard(self._catalog)
+            guarded = self._commits.guarded = ref(pipeline), guard(self._catalog)
 
         def end() -> None:
             with self._lock:
-                if self._commits.guard is check:
-                    self._commits.guard = None
+                if self._commits.guarded is guarded:
+                    self._commits.guarded = None
 
         return end
 
