@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltic.connectors.files.sinks import ChangesSink
+from deltic.pipeline.held_changes import HeldChanges
 from shop import SPEND_OUT, TOP_OUT, Row, Shop, views
 
 TABLE = "CREATE TABLE orders (id BIGINT NOT NULL, customer BIGINT NOT NULL, amount INT, PRIMARY KEY (id));\n"
@@ -153,8 +154,6 @@ def test_changes_that_all_sinks_have_are_released(shop: Shop) -> None:
 
 
 def test_an_interrupted_commit_is_delivered_once(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    from deltic.pipeline.held_changes import HeldChanges  # noqa: PLC0415
-
     with shop.pipeline(TABLE + shares(EXACT) + SPEND_OUT + TOP_OUT, state=None) as pipeline:
         follow, calls = HeldChanges.follow, 0
 

@@ -17,6 +17,6 @@ def test_sinks_receive_what_their_views_are(tmp_path: Path, seed: int, in_memory
     run = RandomRun(seed, tmp_path, in_memory=in_memory)
     try:
         run.run(30)
-    except Exception as error:
+    except Exception as error:  # any: what happened before it reproduces it
         error.add_note("\n".join(run.log))
         raise

@@ -32,7 +32,9 @@ class _Calling:
 
         An interrupt may have left it active: then its thread no longer holds the lock.
         """
-        return self.active and self.lock is lock and (thread != self.thread or lock._is_owned())  # type: ignore[attr-defined]
+        if not self.active or self.lock is not lock:
+            return False
+        return thread != self.thread or lock._is_owned()  # type: ignore[attr-defined]  # not in the stubs
 
 
 _CALLING: Final[ContextVar[tuple[_Calling, ...]]] = ContextVar("deltic_calling", default=())
