@@ -124,7 +124,7 @@ def run_level(
 
 def is_native(tick: Tick, arrived: Mapping[str, Delta]) -> bool:
     """Whether programs run: not in backfills and amendments, nor in large ticks, in which the operators' own overhead is nothing."""
-    return CORE != "python" and tick.fresh is None and not tick.amends and sum(map(len, arrived.values())) <= LARGE_TICK
+    return CORE != "python" and tick.fresh is None and not tick.amends and sum([rows.length for rows in arrived.values()]) <= LARGE_TICK
 
 
 def _run_program(circuit: Dataflow, level: Level, context: Context, arrived: Mapping[str, Delta], result: LevelResult) -> LevelResult:

@@ -21,7 +21,7 @@ class Fit(NamedTuple):
     """How the columns of a frame are those of a table: exactly, alone or followed by an int64 `_weight` or by a text `_op`, or not.
 
     others: the positions of columns that have another Arrow type than the table's. narrow: those of them that are of integers with
-    fewer bytes than the table's, and how many bytes.
+    fewer bytes than the table's, and how many bytes. wide: whether there are others that are not narrow.
     """
 
     table: TableSchema
@@ -29,11 +29,7 @@ class Fit(NamedTuple):
     verdict: Verdict
     others: tuple[int, ...]
     narrow: Mapping[int, int]
-
-    @property
-    def wide(self) -> bool:
-        """Whether columns have other Arrow types, and are not narrow."""
-        return len(self.others) > len(self.narrow)
+    wide: bool
 
 
 # Kept for the last schema of each table: comparing names and types costs more than all else on a frame that fits.
@@ -57,7 +53,7 @@ def fit_of(frame: pa.Schema, table: TableSchema) -> Fit:
     if len(_kept) >= _MOST_KEPT:
         _kept.clear()
     narrow = {i: size for i in others if (size := _narrower(frame.field(i).type, table.schema[i].type))}
-    kept = _kept[id(table)] = Fit(table, frame, verdict, others, narrow)
+    kept = _kept[id(table)] = Fit(table, frame, verdict, others, narrow, len(others) > len(narrow))
     return kept
 
 

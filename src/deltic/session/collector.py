@@ -25,15 +25,20 @@ def without_collector(function: Callable[P, T]) -> Callable[P, T]:
 
     @functools.wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> T:
-        enabled = gc.isenabled()
-        try:
-            gc.disable()  # within the `try`, since Ctrl-C may come right after it
-            return function(*args, **kwargs)
-        finally:
-            if enabled:
-                gc.enable()
+        return uncollected(function, *args, **kwargs)
 
     return run
+
+
+def uncollected(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """The result of a function, as `without_collector`."""
+    enabled = gc.isenabled()
+    try:
+        gc.disable()  # within the `try`, since Ctrl-C may come right after it
+        return function(*args, **kwargs)
+    finally:
+        if enabled:
+            gc.enable()
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from copy import copy
 from datetime import datetime
 from threading import RLock
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 from weakref import ref
 
 from deltic.circuit.pending import PendingRows
@@ -25,7 +25,7 @@ from deltic.schema import Forms
 from deltic.session.alterations import Transition, forms_in_state
 from deltic.session.catalog import Catalog
 from deltic.session.clock import SessionClock, notes_at
-from deltic.session.collector import FEW, without_collector
+from deltic.session.collector import FEW, uncollected
 from deltic.session.column_defaults import defaults_note
 from deltic.session.compiling import Compiler
 from deltic.session.contents import Contents
@@ -41,6 +41,7 @@ from deltic.session.reentrance import calling, check_not_called
 from deltic.storage.program import PLANS, QUERIES, PlannedSizes, TableDescription
 
 Notes = Mapping[str, Any]
+P = ParamSpec("P")
 T = TypeVar("T")
 NO_SIZES: Mapping[str, Sizes] = MappingProxyType({})
 
@@ -102,7 +103,7 @@ class Commits:
         precedence = self._contents.precedence
         try:
             precedence.begin()
-            self._quietly(changes, lambda: self._runtime.tick(changes, noted, amends=amends, listed=listed))
+            self._quietly(self._runtime.tick, changes, noted, amends=amends, listed=listed)
         finally:
             precedence.end()
         self._queue()
@@ -131,7 +132,7 @@ class Commits:
 
     def _noted(self, known: Notes, changes: Mapping[str, Any], notes: Notes, *, amends: bool = False) -> Notes:
         """The notes of a tick. known: those of the commit before it."""
-        definitions = self._definitions
+        definitions = self._contents.definitions
         timed = self._clock.notes_of_tick(definitions.marks, known, changes)
         late = watermarks_after(definitions.late, known, changes) if definitions.late and not amends else {}
         return {**timed, **late, **notes}
@@ -180,7 +181,7 @@ class Commits:
             tick.check()
             noted = self._noted(runtime.newest.notes, tick.changes, tick.notes)
             before = runtime.newest.epoch
-            return self._quietly(tick.changes, lambda: runtime.join(tick.changes, noted, listed=tick.listed))
+            return self._quietly(runtime.join, tick.changes, noted, listed=tick.listed)
         except Exception as error:  # any: its own thread raises it
             tick.error = error
             return True
@@ -188,16 +189,20 @@ class Commits:
             if before is not None and not runtime.pending and runtime.newest.epoch > before:
                 tick.done = True
 
-    def _quietly(self, changes: Mapping[str, Any], run: Callable[[], T]) -> T:
+    def _quietly(
+        self, run: Callable[Concatenate[Mapping[str, Any], P], T], changes: Mapping[str, Any], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
         """The result of a tick, computed without the collector of cycles if the changes are few."""
-        rows = [len(change) for change in changes.values() if isinstance(change, PendingRows)]  # a frame of Spark's is not counted
-        few = len(rows) == len(changes) and sum(rows) <= FEW
-        return calling(self._lock, _uncollected, run) if few else calling(self._lock, run)
+        rows = [change.rows.length for change in changes.values() if isinstance(change, PendingRows)]  # a frame of Spark's is not counted
+        if len(rows) == len(changes) and sum(rows) <= FEW:
+            return calling(self._lock, uncollected, run, changes, *args, **kwargs)  # type: ignore[arg-type]  # a ParamSpec within another
+        return calling(self._lock, run, changes, *args, **kwargs)
 
     def _queue(self) -> None:
         """Queues the calls of subscribers for each commit since the last one that was queued."""
         self._contents.queue()
-        while self._grouping is not None and self._grouping.show_next():
+        grouping = self._grouping
+        while grouping is not None and grouping.show_next():
             self._contents.queue()
 
     def advance_to(self, moment: datetime) -> None:
@@ -287,7 +292,7 @@ class Commits:
     def _settle(self) -> None:
         """Does what follows the last commit, unless it has been done."""
         self._queue()
-        definitions = self._definitions
+        definitions = self._contents.definitions
         if self._settled is definitions:
             return
         self._contents.subscribers.keep(definitions.views)
@@ -301,11 +306,6 @@ class Commits:
                 self._settled = definitions
                 raise
         self._settled = definitions
-
-
-@without_collector
-def _uncollected(run: Callable[[], T]) -> T:
-    return run()
 
 
 def _again(error: Exception) -> Exception:

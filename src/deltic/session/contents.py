@@ -12,7 +12,7 @@ from deltic.circuit.nodes import ArrangementSpec
 from deltic.errors import ClosedError, CorruptState, SubscriberError
 from deltic.purity import shown
 from deltic.runtimes import Committed, Runtime
-from deltic.session.definitions import Definitions, Stored, definitions_of
+from deltic.session.definitions import NOTHING, Definitions, Stored, definitions_of
 from deltic.session.failing_views import WithheldChanges, check_readable, failing_views, has_errors
 from deltic.session.precedence import Precedence
 from deltic.session.reentrance import held
@@ -55,7 +55,7 @@ class Contents:
     @property
     def definitions(self) -> Definitions:
         """Those of the last commit."""
-        return definitions_of(self._runtime.committed)
+        return self._runtime.committed.definitions or NOTHING  # what `definitions_of` returns; it is asked for several times in a tick
 
     @property
     def strings(self) -> StringTable:
@@ -186,16 +186,18 @@ class Contents:
         decoded = cache[1]
         table = decoded.get(view)
         if table is None:
-            change = None if committed.last is None else committed.last.changes.get(view)
-            with self.strings.stable():
-                check_readable(definitions, view, committed, self.strings)
-                table = decoded[view] = self._shown(definitions, view, stored.reader.changes(change, self.strings))
+            change, strings = None if committed.last is None else committed.last.changes.get(view), self._runtime.strings
+            with strings.stable():
+                if view in definitions.places:
+                    check_readable(definitions, view, committed, strings)
+                    table = self._shown(view, stored.reader.changes(change, strings))
+                else:
+                    table = stored.reader.changes(change, strings)
+            decoded[view] = table
         return table
 
-    def _shown(self, definitions: Definitions, view: str, change: pa.Table) -> pa.Table:
-        """The last change of a view as it is shown."""
-        if view not in definitions.places:
-            return change
+    def _shown(self, view: str, change: pa.Table) -> pa.Table:
+        """The last change of a view whose errors are isolated, as it is shown."""
         with held(self._lock):
             self._withheld.follow(self._runtime.committed, self.strings)
             return self._withheld.change(view, change)

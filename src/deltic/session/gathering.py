@@ -7,7 +7,6 @@ one in vain, the next comes after SHARE times its length. A thread that gathers 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from threading import Lock, RLock, get_ident
 from time import monotonic
 from typing import Final
@@ -36,13 +35,12 @@ class Gathering:
         self._wait_s, self._next = FIRST_S, float("-inf")
         """How long the next wait is, and when it may come."""
 
-    def begin(self, make: Callable[[], PendingChanges]) -> PendingChanges:
-        """Changes that are gathered until `end`, or until nothing refers to them."""
+    def begin(self, changes: PendingChanges) -> PendingChanges:
+        """The changes, which have no rows yet; they are gathered until `end`, or until nothing refers to them."""
         freed = self._freed
         if self._open_changes and self._runtime.trim_is_due:
             self._give_way(freed)
         with self._lock:
-            changes = make()
             open_changes, key = self._open_changes, id(changes)
             open_changes[key] = get_ident(), ref(changes, lambda _: open_changes.pop(key, None))
             return changes

@@ -54,7 +54,7 @@ def calling(lock: RLock, run: Callable[P, T], *args: P.args, **kwargs: P.kwargs)
 
 def check_not_called(lock: RLock) -> None:
     """Raises ReentrantCall in a function that the session calls while it commits. lock: the session's."""
-    if is_called(lock):
+    if _CALLING.get() and is_called(lock):
         raise ReentrantCall(
             "a function that the session calls while it commits has called the session",
             expected="at most reads of views, tables and queries as of the last commit",

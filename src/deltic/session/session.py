@@ -142,6 +142,7 @@ class Session:
         self._commits = Commits(self._runtime, self._contents, self._clock, compiler, self._lock, sampled=sampled, grouping=groups)
         self._printed = PrintedViews(self._contents)
         self._gathering = Gathering(self._runtime, self._lock)
+        self._workers, self._divides_tables = workers_of(self._runtime), divides_tables(self._runtime)
         self._frames: Frames | None = None
         self._stores = EdnStores(self._contents, lambda: self.notes, self._define, self._commit_prepared, self.view)
 
@@ -459,7 +460,7 @@ class Session:
         self._contents.check_open()
         if type(changes) is not dict and not isinstance(changes, Mapping):
             raise FrameError(f"invalid changes {shown(changes)}", expected="a dict of change frames by table")
-        pending = self._gather(self._definitions, borrows=True)
+        pending = self._gather(self._contents.definitions, borrows=True)
         distributed: dict[str, Distributed] = {}
         given: dict[str, str] = {}
         for name, frame in changes.items():
@@ -595,16 +596,16 @@ class Session:
         """
         runtime = self._runtime
         runtime.check_process()
-        borrows = borrows and divides_tables(runtime)
-        return self._gathering.begin(lambda: PendingChanges(runtime.strings, workers_of(runtime), definitions, borrows=borrows))
+        changes = PendingChanges(runtime.strings, self._workers, definitions, borrows=borrows and self._divides_tables)
+        return self._gathering.begin(changes)
 
     def _tick(self, pending: PendingChanges, distributed: Mapping[str, Distributed], notes: Mapping[str, Any], listed: int = 0) -> None:
         """Commits changes of this process, and others by table, as one tick. listed: see `_apply_frames`."""
-        tables = {**pending.tables, **{name: frame.tables[name] for name, frame in distributed.items()}}
 
         def check() -> None:
-            if pending.definitions is self._definitions:
+            if pending.definitions is self._contents.definitions:
                 return  # nothing was defined meanwhile
+            tables = {**pending.tables, **{name: frame.tables[name] for name, frame in distributed.items()}}
             for name, table in tables.items():
                 if self.table(name) is not table:
                     raise CatalogError(
@@ -622,7 +623,7 @@ class Session:
 
     def view(self, name: str) -> View:
         """A materialized view by its name."""
-        definition = self._catalog.views.get(folded(name, "view"))
+        definition = self._contents.definitions.catalog.views.get(folded(name, "view"))
         if definition is None:
             expected = f"one of {', '.join(self.views)}" if self.views else "a view created by CREATE MATERIALIZED VIEW"
             table = self._catalog.tables.get(name.lower())
@@ -634,7 +635,7 @@ class Session:
 
     def table(self, name: str) -> TableSchema:
         """A table's schema by its name."""
-        table = self._catalog.tables.get(folded(name, "table"))
+        table = self._contents.definitions.catalog.tables.get(folded(name, "table"))
         if table is None:
             raise unknown_table(name, self.tables, is_view=folded(name, "table") in self._catalog.views)
         return table

@@ -106,8 +106,8 @@ class PendingChanges:
         if encoded is None:
             self.add_changes(table, change_frame(frame, table, sequence))
             return
-        plain = self._noted(encoded, table)
-        n, weighed = len(plain), encoded.weighed
+        plain, weighed = self._noted(encoded, table) if self._unread else encoded.rows, encoded.weighed
+        n = plain.rows.length
         if not weighed and not table.key:
             _check_key(table, np.unique(plain.ops))
         self._append(table, plain, weighed=weighed)
@@ -296,7 +296,8 @@ def plain_changes(
         code, ops = int(Op.INSERT), operations(frame, table, usual_operations(frame.column(len(table.schema))))
         if ops is None:
             return None
-    rows = columns.sized(fits.narrow).rows(frame, code, ordinal, strings, ops, workers, unread, lends=borrows)
+    columns = columns.sized(fits.narrow) if fits.narrow else columns
+    rows = columns.rows(frame, code, ordinal, strings, ops, workers, unread, lends=borrows)
     return None if rows is None else EncodedRows(PendingRows(rows, owned=True), frame, fits.verdict == "weighted")
 
 

@@ -34,7 +34,10 @@ class Batch(Rows):
     guard: of a mapped batch whose pages are verified as they are read. Spines and merges use it; other readers must call `verified` first.
     """
 
-    __slots__ = ("_entry", "_index", "guard", "rearranged")
+    __slots__ = ("_index", "entry", "guard", "rearranged")
+
+    entry: Words
+    """This batch's part of a directory: rows, address of the index, addresses of columns and weights. Made when it is first read."""
 
     rearranged: Mapping[tuple[int, ...], Batch]
     """The same rows in other orders of the columns, as `trace/rearranged.py` has derived them."""
@@ -42,7 +45,6 @@ class Batch(Rows):
     def __init__(self, columns: Sequence[Words], weights: Sequence[Words], index: Words | None = None) -> None:
         super().__init__(columns, weights)
         self._index = index
-        self._entry: Words | None = None
         self.guard: Guard | None = None
         self.rearranged = NO_ORDERS
         assert sort.sortedness(self.table, len(self.columns), len(self.weights), self.length) == 2, "rows are not consolidated"
@@ -64,7 +66,6 @@ class Batch(Rows):
         Rows.__init__(batch, columns, weights)
         batch._table = table
         batch._index = index
-        batch._entry = None
         batch.guard = guard
         batch.rearranged = NO_ORDERS
         return batch
@@ -77,17 +78,18 @@ class Batch(Rows):
         """
         batch = cls.__new__(cls)
         batch.length = length
-        batch._entry = entry
+        batch.entry = entry
         batch._packed = (block, start, columns, weights)
         batch.guard = None
         batch.rearranged = NO_ORDERS
         return batch
 
     def __getattr__(self, name: str) -> Any:
-        """The arrays of a packed batch."""
-        if name == "_table":
-            assert self._entry is not None
-            self._table = self._entry[DIRECTORY_HEADER:]
+        """The entry, and the arrays of a packed batch."""
+        if name == "entry":
+            self.entry = self._made_entry()
+        elif name == "_table":
+            self._table = self.entry[DIRECTORY_HEADER:]
         elif name == "_index":
             assert self._packed is not None
             block, start, columns, weights = self._packed
@@ -128,15 +130,11 @@ class Batch(Rows):
         second = int(self.table[1]) if len(self.columns) > 1 else 0
         return index[: build_index(int(self.table[0]), second, self.length, address(index), room)]
 
-    @property
-    def entry(self) -> Words:
-        """This batch's part of a directory: rows, address of the index, addresses of columns and weights; cached."""
-        if self._entry is None:
-            entry = np.empty(DIRECTORY_HEADER + len(self.table), np.int64)
-            entry[BATCH_ROWS], entry[BATCH_INDEX] = self.length, address(self.index)
-            entry[DIRECTORY_HEADER:] = self.table
-            self._entry = entry
-        return self._entry
+    def _made_entry(self) -> Words:
+        entry = np.empty(DIRECTORY_HEADER + len(self.table), np.int64)
+        entry[BATCH_ROWS], entry[BATCH_INDEX] = self.length, address(self.index)
+        entry[DIRECTORY_HEADER:] = self.table
+        return entry
 
     @property
     def addresses(self) -> Words:

@@ -122,6 +122,7 @@ class _BytesColumn(NamedTuple):
         return None if wide is None else (self.number, self.place, wide, check)
 
 
+_NONE: Final[frozenset[int]] = frozenset()
 _Target = tuple[int, int, int]
 """The addresses of the words of pending rows, of their ops and ordinals, and of their weights."""
 
@@ -271,8 +272,10 @@ class FrameColumns:
             return False
         if total <= SMALL:
             interned = self._copy_small(batches[0], target, op, ordinal, strings, unread)
+            if interned is not None and not self.ids:
+                return True
         else:
-            interned = frozenset[int]() if self._copy_large(batches, target, op, ordinal, workers) else None
+            interned = _NONE if self._copy_large(batches, target, op, ordinal, workers) else None
         if interned is None:
             return False
         if not self.ids:
@@ -303,18 +306,17 @@ class FrameColumns:
         self, batch: pa.RecordBatch, target: _Target, op: int, ordinal: int, strings: StringTable, unread: Collection[int]
     ) -> frozenset[int] | None:
         """Copies all columns but those of ids, and some of these, which it returns; None for values that the kernel does not take."""
-        kinds = [each.planned(batch.column(each.number).type) for each in self.ids if each.number not in unread]
-        plan = [planned for planned in kinds if planned is not None]
-        for number, *_ in plan:
-            if not _is_valid(batch.column(number), full=False):
-                return None
-        with _ExportedFrame(batch) as place:
-            if not self._copied(place, target, batch.num_rows, 0, op, ordinal):
-                return None
-            if not plan:
-                return frozenset()
-            done = strings.intern_frame(place, np.array(plan, np.int64).reshape(-1), target[0], batch.num_rows, 0)
-        return None if done == text.INVALID else frozenset(number for number, *_ in plan[:done])
+        plan: list[tuple[int, ...]] = []
+        if self.ids:
+            kinds = [each.planned(batch.column(each.number).type) for each in self.ids if each.number not in unread]
+            plan = [planned for planned in kinds if planned is not None]
+            for number, *_ in plan:
+                if not _is_valid(batch.column(number), full=False):
+                    return None
+        done = self._copied(batch, target, batch.num_rows, 0, op, ordinal, strings if plan else None, plan)
+        if done == text.INVALID:
+            return None
+        return frozenset([number for number, *_ in plan[:done]]) if plan else _NONE
 
     def _copy_large(self, batches: Sequence[pa.RecordBatch], target: _Target, op: int, ordinal: int, workers: Workers) -> bool:
         """Copies all columns but those of ids; False for values that the kernel does not take."""
@@ -326,14 +328,33 @@ class FrameColumns:
 
         def copied(part: tuple[int, pa.RecordBatch]) -> bool:
             first, batch = part
-            with _ExportedFrame(batch) as place:
-                return self._copied(place, target, total, first, op, ordinal + first)
+            return self._copied(batch, target, total, first, op, ordinal + first) != text.INVALID
 
         return all(_divided(copied, parts, total, workers))
 
-    def _copied(self, frame: int, target: _Target, total: int, row: int, op: int, ordinal: int) -> bool:
-        copied = intake.copy_frame(frame, self.plan, *target, total, row, op, int(op == WEIGHT), ordinal)
-        return bool(copied != intake.NOT_PLAIN)
+    def _copied(
+        self,
+        batch: pa.RecordBatch,
+        target: _Target,
+        total: int,
+        row: int,
+        op: int,
+        ordinal: int,
+        strings: StringTable | None = None,
+        texts: Sequence[tuple[int, ...]] = (),
+    ) -> int:
+        """Copies all columns but those of ids, by Arrow's C data interface; with `strings`, then as many as it can of the columns `texts`,
+        planned. Returns how many, or INVALID for values that the kernels do not take."""
+        words = np.empty(intake.ARROW_ARRAY, np.int64)
+        frame = address(words)
+        batch._export_to_c(frame)
+        try:
+            copied = intake.copy_frame(frame, self.plan, *target, total, row, op, int(op == WEIGHT), ordinal)
+            if copied == intake.NOT_PLAIN:
+                return text.INVALID
+            return 0 if strings is None else strings.intern_frame(frame, np.array(texts, np.int64).reshape(-1), target[0], total, row)
+        finally:
+            release_frame(frame)
 
 
 def usual_operations(column: pa.ChunkedArray) -> Words | None:
@@ -357,23 +378,6 @@ def _divided(work: Callable[[Item], Result], items: Sequence[Item], rows: int, w
     if not workers.divides(rows):
         return [work(item) for item in items]
     return workers.map(lambda item, stop: None if stop.is_set() else work(item), items)
-
-
-class _ExportedFrame:
-    """The address of a frame as Arrow's C data interface has it, in a `with` block."""
-
-    __slots__ = ("_place", "_words")
-
-    def __init__(self, batch: pa.RecordBatch) -> None:
-        self._words = np.empty(intake.ARROW_ARRAY, np.int64)
-        self._place: int = address(self._words)
-        batch._export_to_c(self._place)
-
-    def __enter__(self) -> int:
-        return self._place
-
-    def __exit__(self, *_: object) -> None:
-        release_frame(self._place)
 
 
 def _batches(frame: pa.Table | pa.RecordBatch) -> list[pa.RecordBatch]:

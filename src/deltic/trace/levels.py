@@ -68,12 +68,13 @@ class Levels(NamedTuple):
     def with_small(self, batch: Batch, sought: int) -> Levels | None:
         """With one more small batch if that merges nothing, as most appends do; else None. sought: keys, since the last append."""
         small, small_rows, runs, merges = self
-        rows, count = batch.length, len(small) + 1
-        if merges or not rows or small_rows + rows >= BASE or (count >= SMALL_BATCHES_SOUGHT and count >= _allowed(sought)):
+        rows = batch.length
+        if merges or not rows or small_rows + rows >= BASE:
             return None
-        if self._cancelled_by(batch):
+        allowed = SMALL_BATCHES_UNSOUGHT if sought < SOUGHT_KEYS else _allowed(sought)
+        if len(small) + 1 >= allowed or (rows >= CANCELLING_ROWS and self._cancelled_by(batch)):
             return None
-        return Levels((*small, batch), small_rows + rows, runs, merges)
+        return tuple.__new__(Levels, ((*small, batch), small_rows + rows, runs, merges))  # at a third of the cost of a call of the class
 
     def appended(self, batch: Batch, sought: int) -> Levels:
         """With one more batch; the running merges go on in proportion to its rows. Raises WeightOverflow if the sum of all batches does."""

@@ -31,13 +31,15 @@ _COUNTING: Final = free_after_fork(Lock())
 class Spine:
     """A trace of rows of `columns` columns and `weights` weights."""
 
-    __slots__ = ("_below", "_levels", "_located", "_room", "columns", "guards", "share", "sought", "view", "weights")
+    __slots__ = ("_below", "_levels", "_located", "_room", "columns", "guards", "merges", "share", "sought", "view", "weights")
 
     _levels: Levels | None
     """None for a version that is only read."""
     _below: tuple[Batch, ...]
     """Batches below the levels, which appends do not merge."""
     view: View
+    merges: Collection[Merge]
+    """The running merges."""
     sought: list[int]
     """[how many keys readers have sought since the last append]; shared with versions that are only read."""
     guards: tuple[Guard, ...]
@@ -51,6 +53,7 @@ class Spine:
         self.columns, self.weights = columns, weights
         self._levels, self._below = Levels(), ()
         self.view = (), np.empty(0, np.int64)
+        self.merges = ()
         self.sought = [0]
         self.guards = ()
         self.share = None
@@ -81,7 +84,7 @@ class Spine:
     @property
     def located(self) -> tuple[int, int]:
         """(the address of its directory, how many batches it has), or (0, -1) if readers must verify pages: see `expect`."""
-        if not self.passes():
+        if self.guards and not self.passes():
             return 0, -1
         if self._located is None:
             self._located = address(self.view[1]), len(self.view[0])
@@ -100,11 +103,6 @@ class Spine:
     def nbytes(self) -> int:
         """Bytes of all batches, indexes included."""
         return sum(batch.nbytes for batch in self.batches)
-
-    @property
-    def merges(self) -> Collection[Merge]:
-        """The running merges."""
-        return () if self._levels is None else self._levels.merges.values()
 
     @property
     def unverified(self) -> int:
@@ -139,6 +137,7 @@ class Spine:
         spine = Spine.__new__(Spine)
         spine.columns, spine.weights, spine.share, spine._below = self.columns, self.weights, self.share, self._below
         spine._levels, spine.view, spine.sought, spine.guards, spine._located, spine._room = levels, view, sought, guards, None, None
+        spine.merges = levels.merges.values() if levels is not None and levels.merges else ()
         return spine
 
     def expect(self, keys: Sequence[Words]) -> None:
@@ -182,9 +181,12 @@ class Spine:
         if levels is not None:
             entry, (batches, directory), room = batch.entry, self.view, self._room
             assert len(entry) == DIRECTORY_HEADER + self.columns + self.weights  # without making the batch's arrays
-            if room is None or not room.follows(directory, entry):
+            extended = None if room is None else room.extended(directory, entry)
+            if room is None or extended is None:
                 room = _Room(directory, len(entry))
-            spine = self._version(levels, ((*batches, batch), room.add(entry)), [0], self.guards)
+                extended = room.extended(directory, entry)
+                assert extended is not None
+            spine = self._version(levels, ((*batches, batch), extended), [0], self.guards)
             spine._room, spine._located = room, (room.place, len(batches) + 1)
             return spine
         assert len(batch.columns) == self.columns and len(batch.weights) == self.weights
@@ -208,15 +210,12 @@ class _Room:
         self._words[: self._used] = directory
         self.place = address(self._words)
 
-    def follows(self, directory: Words, entry: Words) -> bool:
-        """Whether the directory is all that is used, and there is room for an entry."""
-        used = self._used
-        return used == len(directory) and used + len(entry) <= len(self._words)
-
-    def add(self, entry: Words) -> Words:
-        """The directory with one more entry."""
+    def extended(self, directory: Words, entry: Words) -> Words | None:
+        """The directory with one more entry; None unless it is all that is used, and there is room."""
         used, words = self._used, self._words
         end = used + len(entry)
+        if used != len(directory) or end > len(words):
+            return None
         words[used:end] = entry
         self._used = end
         return words[:end]

@@ -104,7 +104,8 @@ class StringTable:
     @property
     def used_bytes(self) -> int:
         """Bytes of memory that the strings take, without spare room."""
-        return int(self._entries.starts[len(self)]) + ENTRY_BYTES * len(self)
+        count = len(self)
+        return int(self._entries.starts[count]) + ENTRY_BYTES * count
 
     def intern(self, array: pa.Array) -> Words:
         """The ids of strings (string or binary, large or not, or a dictionary of them), int64[n]; NULL gives the marker. O(bytes).

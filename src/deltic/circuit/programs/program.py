@@ -37,7 +37,8 @@ class LevelProgram:
 
     code: the instructions. words: those of its registers. arrives: the register of each port. inputs: of each node, by its number. outputs:
     of each node, by its id. names: of the nodes. shared: the ids of those that several read. arrangements: those that it reads.
-    texts: those that instructions read. strings: whether it reads bytes of strings. appends: what it may append, by slot. lines: the
+    texts: those that instructions read. strings: whether it reads bytes of strings. reads_strings: whether it reads either. state: the
+    words of the runner's state. appends: what it may append, by slot. entries: the words of all their parts of directories. lines: the
     listing. native: how many nodes have instructions.
     """
 
@@ -52,7 +53,10 @@ class LevelProgram:
     arrangements: tuple[str, ...]
     texts: TextIds
     strings: bool
+    reads_strings: bool
+    state: int
     appends: tuple[Append, ...]
+    entries: int
     lines: tuple[ProgramLine, ...]
     native: int
 
@@ -100,6 +104,7 @@ def assembled(level: Level) -> LevelProgram:
         to.outputs[node.id] = out
     to.emit(op.END, shown="")
     code = np.array(to.code, np.int64)
+    appends = tuple(Append(name, source.columns, source.weights, DIRECTORY_HEADER + source.width) for name, source in to.appends)
     return LevelProgram(
         code,
         to.words,
@@ -112,7 +117,10 @@ def assembled(level: Level) -> LevelProgram:
         tuple(to.arrangements),
         TextIds(tuple(to.texts), tuple(to.made)),
         to.strings,
-        tuple(Append(name, source.columns, source.weights, DIRECTORY_HEADER + source.width) for name, source in to.appends),
+        to.strings or bool(to.texts),
+        op.STATE + len(to.texts),
+        appends,
+        sum(append.entry for append in appends),
         tuple(to.lines),
         native,
     )

@@ -49,8 +49,9 @@ class ProgramRun:
         self._counters = np.zeros(op.COUNTERS * len(program.nodes), np.int64)
         self._appended = np.empty(3 * len(program.appends) + 1, np.int64)
         self._spines = self._located()
-        self._state = np.zeros(op.STATE + len(program.texts), np.int64)
-        self._find_strings()
+        self._state = np.zeros(program.state, np.int64)
+        if program.reads_strings:
+            self._find_strings()
         self._held: dict[int, Delta] = {}
         """By the start of a register: its rows, if they are an object of Python's."""
         self._arenas: list[Words] = []
@@ -60,11 +61,11 @@ class ProgramRun:
     def _located(self) -> Words:
         """Where the kernel finds the arrangements that the program reads; those of streams are empty."""
         state, ephemeral = self._context.state, self._context.ephemeral
-        spines: list[int] = []
+        words: list[int] = []
         for name in self._program.arrangements:
             place, batches = state[name].located if name not in ephemeral else (0, 0)
-            spines += (place, batches, 0)  # in the order of the SPINE constants
-        return np.array(spines, np.int64)
+            words += (place, batches, 0)  # in the order of the SPINE constants
+        return np.array(words, np.int64)
 
     def _use(self, arena: Words) -> None:
         self._arenas.append(arena)
@@ -84,7 +85,7 @@ class ProgramRun:
         program, state = self._program, self._state
         for port, register in program.arrives.items():
             rows = arrived.get(port)
-            if rows is not None:
+            if rows is not None and rows.length:
                 self._set(register, rows)
         entries, start, position = kernel.entries(), perf_counter(), 0
         started = kernel.now()
@@ -111,11 +112,12 @@ class ProgramRun:
         output = step(number, inputs)
         self.counters.stepped[node.name] = context.counters
         self._set(program.outputs[node.id], output)
-        self._find_strings()
+        if program.reads_strings:
+            self._find_strings()
 
     def _set(self, register: Register, rows: Delta) -> None:
         start, words = register.start, self._registers
-        length = len(rows)
+        length = rows.length
         words[start] = op.BATCH if isinstance(rows, Batch) else 0
         words[start + op.ROWS] = length
         words[start + op.INDEX] = 0
@@ -153,10 +155,11 @@ class ProgramRun:
 
     def _finish(self) -> None:
         """Appends what the instructions append, and counts the keys that they have sought."""
-        program, context, state = self._program, self._context, self._state
+        state = self._state
         count, size = int(state[op.APPENDED]), int(state[op.KEPT])
         if count == 1 or size < LARGE_TICK:
-            self._keep(self._appended[: op.KEPT_REGISTER * count], size)
+            if count:
+                self._keep(self._appended[: op.KEPT_REGISTER * count], size)
         else:
             kept = self._appended[: op.KEPT_REGISTER * count].reshape(count, op.KEPT_REGISTER)
             words = kept[:, op.WIDTH] * self._registers[kept[:, op.REGISTER] + op.ROWS]
@@ -164,21 +167,17 @@ class ProgramRun:
             for one, own in zip(kept, words.tolist(), strict=True):
                 self._keep(one, own + indexes)
         sought = self._spines[op.SPINE_SOUGHT :: op.SPINE].tolist()
-        if any(sought):
-            Spine.count_all_sought([(context.state[name], keys) for name, keys in zip(program.arrangements, sought, strict=True) if keys])
+        Spine.count_all_sought(zip(map(self._context.state.__getitem__, self._program.arrangements), sought, strict=True))
 
     def _keep(self, appended: Words, size: int) -> None:
         """Appends registers, copied to one block. size: the words that they take at most, with their indexes."""
-        count = len(appended) // op.KEPT_REGISTER
-        if not count:
-            return
-        block = np.empty(size, np.int64)
-        appends = [self._program.appends[slot] for slot in appended[op.SLOT :: op.KEPT_REGISTER].tolist()]
-        entries = np.empty(sum([append.entry for append in appends]), np.int64)
+        appends, slots = self._program.appends, appended[op.SLOT :: op.KEPT_REGISTER].tolist()
+        block, entries = np.empty(size, np.int64), np.empty(self._program.entries, np.int64)
         first = address(block)
-        kernel.keep(self._registers, appended, count, 1, first, entries)
+        kernel.keep(self._registers, appended, len(slots), 1, first, entries)
         words, batches, begin = entries.tolist(), self._context.appended, 0
-        for arrangement, columns, weights, entry in appends:
+        for slot in slots:
+            arrangement, columns, weights, entry = appends[slot]
             end = begin + entry
             place = (words[begin + DIRECTORY_HEADER] - first) >> 3
             batches[arrangement] = Batch.kept(block, place, columns, weights, words[begin], entries[begin:end])

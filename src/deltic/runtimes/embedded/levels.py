@@ -54,9 +54,12 @@ def routed(
     arrived: list[dict[str, Delta]] = [{} for _ in range(shards)]
     for table, pending in changes.items():
         rows = pending.rows
-        if freed := frees and len(rows) > LARGE_TICK:
+        if freed := frees and rows.length > LARGE_TICK:
             pending.free()
-        parts = [rows] if shards == 1 else route(rows, circuit.routes[table], shards, workers, moves=freed and pending.owned)
+        if shards == 1:
+            arrived[0][f"table:{table}"] = rows
+            continue
+        parts = route(rows, circuit.routes[table], shards, workers, moves=freed and pending.owned)
         for inbox, part in zip(arrived, parts, strict=True):
             inbox[f"table:{table}"] = part
     return arrived
@@ -116,7 +119,7 @@ def run_levels(
 
 
 def _rows(arrived: Sequence[Mapping[str, Delta]]) -> int:
-    return sum([sum(map(len, inbox.values())) for inbox in arrived])
+    return sum([rows.length for inbox in arrived for rows in inbox.values()])
 
 
 def view_changes(circuit: Dataflow, appended: Sequence[Mapping[str, Batch]]) -> dict[str, Batch]:
@@ -124,7 +127,7 @@ def view_changes(circuit: Dataflow, appended: Sequence[Mapping[str, Batch]]) -> 
     changes = {}
     if len(appended) == 1:
         batches = appended[0]
-        return {view: batch for view, name in circuit.views.items() if (batch := batches.get(name)) is not None and len(batch)}
+        return {view: batch for view, name in circuit.views.items() if (batch := batches.get(name)) is not None and batch.length}
     for view, arrangement in circuit.views.items():
         parts = [batches[arrangement] for batches in appended if arrangement in batches]
         if parts and len(merged := parts[0] if len(parts) == 1 else merge(parts)):

@@ -25,6 +25,7 @@ from deltic.trace.batch import Batch
 from deltic.trace.counters import summed
 from deltic.trace.entries import Words
 from deltic.trace.identity import Identity
+from deltic.trace.merge import Merge
 from deltic.trace.spine import Spine
 from deltic.trace.strings import StringTable
 from deltic.trace.workers import Workers
@@ -68,7 +69,7 @@ class Embedded:
         self.strings = StringTable(Identity.drawn())
         notes = {**EMPTY, "id": secrets.token_hex(16)}
         self._collect_bytes = COLLECT_BYTES
-        self._version = MemoryVersion(Dataflow.empty(), tuple({} for _ in range(shards)), 0, notes, ProgramDescription.of(notes), {})
+        self.committed = MemoryVersion(Dataflow.empty(), tuple({} for _ in range(shards)), 0, notes, ProgramDescription.of(notes), {})
 
     @property
     def root(self) -> None:
@@ -84,22 +85,18 @@ class Embedded:
         """See Runtime."""
 
     @property
-    def committed(self) -> MemoryVersion:
-        return self._version
-
-    @property
     def epoch(self) -> int:
-        return self._version.epoch
+        return self.committed.epoch
 
     @property
     def notes(self) -> Notes:
-        return self._version.notes
+        return self.committed.notes
 
     def install(
         self, circuit: Dataflow, *, dropped: Collection[str] = (), notes: Notes | None = None, definitions: object = None
     ) -> TickResult:
         """A new program; see Runtime. O(content) for what must be filled, O(1) for the rest."""
-        before = self._version
+        before = self.committed
         program = described(circuit, before.program, dropped).after(notes or {})
         notes = {**(notes or {}), **program.notes()}
         fresh = frozenset(circuit.arrangements) - frozenset(before.state[0])
@@ -109,12 +106,12 @@ class Embedded:
             tick = backfill(before.epoch, before.notes, notes, fresh)
             return self._run(installed, tick, [{} for _ in range(self.shards)], notes, program, installs=True)
         result = TickResult.of_definitions(circuit, before.epoch, before.last)
-        self._version = installed._replace(notes=applied(before.notes, notes), program=program, last=result)
+        self.committed = installed._replace(notes=applied(before.notes, notes), program=program, last=result)
         return result
 
     def prepare(self, circuit: Dataflow, arrangements: Collection[str]) -> None:
         """See Runtime. O(content)."""
-        before = self._version
+        before = self.committed
         program = with_prepared(circuit, before.program)
         empty = {name: Spine(program.arrangements[name].columns, program.arrangements[name].weights) for name in arrangements}
         version = before._replace(circuit=circuit, state=tuple({**shard, **empty} for shard in before.state))
@@ -124,23 +121,23 @@ class Embedded:
 
     def declare(self, definitions: object) -> None:
         """See Runtime."""
-        self._version = self._version._replace(definitions=definitions)
+        self.committed = self.committed._replace(definitions=definitions)
 
     def tick(
         self, changes: Mapping[str, PendingRows], notes: Mapping[str, Any] | None = None, *, amends: bool = False, listed: int = 0
     ) -> TickResult:
         """One tick; see Runtime."""
-        version = self._version
+        version = self.committed
         arrived = routed(version.circuit, changes, self.shards, self.workers, frees=True)
         tick = next_tick(version.epoch, version.notes, notes or {}, amends=amends, listed=listed)
         return self._run(version, tick, arrived, notes or {}, version.program.after(notes or {}))
 
     def note(self, notes: Notes) -> None:
         """See Runtime."""
-        version = self._version
+        version = self.committed
         changed = noted(version.epoch, version.notes, notes)
         after, program = applied(version.notes, changed), version.program.after(changed)
-        self._version = version._replace(epoch=version.epoch + 1, notes=after, program=program, changes={})
+        self.committed = version._replace(epoch=version.epoch + 1, notes=after, program=program, changes={})
 
     def _run(
         self,
@@ -155,20 +152,19 @@ class Embedded:
         """version: the one that the tick starts from."""
         start = time.perf_counter()
         appended, counters = run_levels(version.circuit, version.state, self.strings, arrived, tick, self.workers)
-        changes = view_changes(version.circuit, appended)
-        ephemeral = version.circuit.ephemeral
-        state = tuple(_grown(shard, batches, ephemeral) for shard, batches in zip(version.state, appended, strict=True))
-        result = TickResult(version.circuit, tick.epoch, changes, summed(counters), time.perf_counter() - start, installs)
-        self._version = version.after(result, state, notes, program)
-        for shard, batches in zip(state, appended, strict=True):
-            for name in batches:
-                if name not in ephemeral and (merges := shard[name].merges):
-                    background.offer(merges)
+        circuit, ephemeral = version.circuit, version.circuit.ephemeral
+        changes = view_changes(circuit, appended)
+        merges: list[Collection[Merge]] = []
+        state = tuple([_grown(shard, batches, ephemeral, merges) for shard, batches in zip(version.state, appended, strict=True)])
+        result = TickResult(circuit, tick.epoch, changes, summed(counters), time.perf_counter() - start, installs)
+        self.committed = version.after(result, state, notes, program)
+        for running in merges:
+            background.offer(running)
         return result
 
     def changes_at(self, view: str, epoch: int) -> Batch | None:
         """See Runtime; in memory only the change of the last epoch is retained."""
-        version = self._version
+        version = self.committed
         if epoch != version.epoch:
             raise StateError(
                 f"the changes of epoch {epoch} are not retained",
@@ -179,10 +175,10 @@ class Embedded:
 
     def snapshot(self, arrangement: str) -> list[Spine]:
         """See Committed."""
-        return self._version.snapshot(arrangement)
+        return self.committed.snapshot(arrangement)
 
     def statistics(self) -> Mapping[str, tuple[int, int]]:
-        version = self._version
+        version = self.committed
         return {
             name: (sum(s[name].rows for s in version.state), sum(s[name].nbytes for s in version.state))
             for name in version.circuit.arrangements
@@ -200,10 +196,10 @@ class Embedded:
         """See Runtime. O(state), each time the strings take twice the memory of those in use before; drops a quarter or more, or none."""
         if self.trim_is_due:
             least = self.strings.used_bytes // 4
-            self._collect_bytes = max(COLLECT_BYTES, 2 * self.strings.retain(_live(self._version), least))
+            self._collect_bytes = max(COLLECT_BYTES, 2 * self.strings.retain(_live(self.committed), least))
 
     def close(self) -> None:
-        self._version = self._version._replace(state=tuple({} for _ in range(self.shards)))
+        self.committed = self.committed._replace(state=tuple({} for _ in range(self.shards)))
 
 
 def _kept(shard: Mapping[str, Spine], described: Mapping[str, ArrangementDescription]) -> dict[str, Spine]:
@@ -211,9 +207,17 @@ def _kept(shard: Mapping[str, Spine], described: Mapping[str, ArrangementDescrip
     return {name: shard[name] if name in shard else Spine(entry.columns, entry.weights) for name, entry in described.items()}
 
 
-def _grown(shard: Mapping[str, Spine], batches: Mapping[str, Batch], ephemeral: Collection[str]) -> Mapping[str, Spine]:
-    grown = {name: shard[name].appended(batch) for name, batch in batches.items() if name not in ephemeral}
-    return {**shard, **grown} if grown else shard
+def _grown(
+    shard: Mapping[str, Spine], batches: Mapping[str, Batch], ephemeral: Collection[str], merges: list[Collection[Merge]]
+) -> Mapping[str, Spine]:
+    """The next versions of a shard's arrangements. merges: gets the running merges of those that are appended to."""
+    grown = {**shard}
+    for name, batch in batches.items():
+        if name not in ephemeral:
+            spine = grown[name] = shard[name].appended(batch)
+            if spine.merges:
+                merges.append(spine.merges)
+    return grown
 
 
 def _live(version: MemoryVersion) -> Iterator[Words]:
