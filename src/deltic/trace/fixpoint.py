@@ -168,12 +168,16 @@ def fixpoint(
     rows.rows_in, rows.rows_out = report[seen.DERIVATIONS], sum([len(share.changes) for share in shares])
     joins.rows_out = report[seen.DERIVED]
     Spine.count_all_sought([(past, report[seen.SOUGHT_ROWS]), *((other, report[seen.SOUGHT_JOINS]) for _, other, _ in joined)])
+    outcome, derivations, changes, sums, growth, _ = shares[0]
+    grown, diverged = tuple(growth.tolist()), outcome == kernel.DIVERGED
+    if len(shares) == 1:
+        return Fixpoint((derivations,), (changes,), (sums,), grown, diverged)
     return Fixpoint(
         _parts([share.derivations for share in shares]),
         _parts([share.changes for share in shares]),
         _parts([share.sums for share in shares]),
-        tuple(shares[0].growth.tolist()),
-        shares[0].outcome == kernel.DIVERGED,
+        grown,
+        diverged,
     )
 
 
@@ -185,6 +189,6 @@ def _rows(columns: Words, count: int) -> Rows:
 
 
 def _parts(shares: list[Rows]) -> tuple[Rows, ...]:
-    """The rows of the shares; copied if one of several has them all, since a batch that shared its arrays would keep all that was lent."""
-    full = [rows for rows in shares if len(rows)]
-    return (full[0].copied(),) if len(shares) > 1 and len(full) == 1 else tuple(shares)
+    """The rows of several shares; copied if one has them all, since a batch that shared its arrays would keep all that was lent."""
+    full = [rows for rows in shares if rows.length]
+    return (full[0].copied(),) if len(full) == 1 else tuple(shares)

@@ -114,7 +114,7 @@ class Spine:
     def with_batch(self, batch: Batch) -> Spine:
         """The trace and one more batch, to be read only; shares the batches."""
         if not batch.length:
-            return self._read_only(self.view, self.guards)
+            return self
         return self._read_only(((*self.batches, batch), np.concatenate((self.view[1], batch.entry))), self.guards)
 
     def beside(self, other: Spine) -> Spine:

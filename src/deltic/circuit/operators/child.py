@@ -90,7 +90,7 @@ class Child:
         return replace(self, nodes=tuple(nodes))
 
     def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
-        if not (self.spread or context.shard == HOME) or not (context.backfill or any(map(len, inputs))):
+        if not (context.shard == HOME or self.spread) or not (context.backfill or any([delta.length for delta in inputs])):
             return self.nothing[self.export]
         return self.run(inputs, context, Clock((context.tick.epoch,)))
 

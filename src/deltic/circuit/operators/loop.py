@@ -25,7 +25,6 @@ from deltic.trace.encoding import words_of
 from deltic.trace.fixpoint import Joined, LinearJoin, LinearRecursion, fixpoint
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
-from deltic.trace.workers import ALONE
 
 VERIFIED_AT_ONCE = 1 << 26
 """Bytes of mapped state that are verified as a whole before the kernel reads it; with more, operators verify the pages that they read."""
@@ -48,11 +47,33 @@ class Step:
     other: Node
     derived: tuple[tuple[int, int], ...]
 
+    arrangement: str = field(init=False, compare=False, repr=False)
+    """That of the recursive relation, and of the import, whose change is the input at `position`."""
+    imported: str = field(init=False, compare=False, repr=False)
+    position: int = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        operator = self.other.operator
+        assert isinstance(operator, Import) and operator.arrangement is not None
+        object.__setattr__(self, "arrangement", _owned(self.recursive))
+        object.__setattr__(self, "imported", operator.arrangement)
+        object.__setattr__(self, "position", operator.position)
+
     @property
     def key(self) -> int:
         """How many words they are joined by."""
         assert isinstance(self.join.operator, NestedJoin)
         return self.join.operator.flat.key
+
+    def joined(self, inputs: Sequence[Delta], context: Context) -> Joined:
+        """Its relations in a tick."""
+        shape, change = self.other.shape, inputs[self.position]
+        recursive = context.old(self.arrangement, len(self.arranged) + 1, 1)
+        other = context.old(self.imported, shape.layout.width, shape.weights)
+        if not isinstance(change, Batch):
+            assert not change.length
+            change = Batch.empty(shape.layout.width, 1)
+        return Joined(recursive, other.with_batch(change), change)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,29 +86,37 @@ class Loop:
     base: tuple[Node, ...]
     steps: tuple[Step, ...]
 
+    arrangement: str = field(init=False, compare=False, repr=False)
+    """That of what is derived."""
     arrangements: tuple[str, ...] = field(init=False, compare=False, repr=False)
     """Those that the kernel reads."""
+    orders: dict[str, Moves] = field(init=False, compare=False, repr=False)
+    """The order of words in each arrangement of the recursive relation."""
+    positions: tuple[int, ...] = field(init=False, compare=False, repr=False)
+    """Of the inputs that have the changes of the imports at iteration 0."""
     recursion: LinearRecursion = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         joins = [LinearJoin(step.key, step.arranged, step.derived) for step in self.steps]
         object.__setattr__(self, "recursion", LinearRecursion(self.distinct.shape.layout.width, joins))
-        read = [_owned(self.derived), *(name for step in self.steps for name in (_owned(step.recursive), _arrangement(step.other)))]
+        object.__setattr__(self, "arrangement", _owned(self.derived))
+        read = [self.arrangement, *(name for step in self.steps for name in (step.arrangement, step.imported))]
         object.__setattr__(self, "arrangements", tuple(dict.fromkeys(read)))
+        object.__setattr__(self, "orders", {step.arrangement: step.arranged for step in self.steps})
+        object.__setattr__(self, "positions", tuple(_position(node) for node in self.base))
 
     def applies(self, context: Context) -> bool:
-        """Whether the kernel may run; see `kernel_may_run`."""
-        return kernel_may_run(self.arrangements, context)
+        """Whether the kernel may run; see `prepared_for_kernel`."""
+        return prepared_for_kernel(self.arrangements, context)
 
     def run(self, inputs: Sequence[Delta], limit: int, context: Context) -> Delta:
         """The sum of the changes of all iterations."""
-        verify(self.arrangements, context)
         width = self.recursion.width
-        past = context.old(_owned(self.derived), width + 1, 1)
-        changed = [delta for node in self.base if len(delta := inputs[_position(node)])]
+        past = context.old(self.arrangement, width + 1, 1)
+        changed = [delta for position in self.positions if (delta := inputs[position]).length]
         base = Rows.concat(changed) if changed else Rows.empty(width, 1)
         rows, joins = Counters(), Counters()
-        joined = [_joined(step, inputs, context) for step in self.steps]
+        joined = [step.joined(inputs, context) for step in self.steps]
         result = fixpoint(self.recursion, base, past, joined, limit, rows, joins, context.workers)
         context.inner[self.distinct.name] = rows
         context.inner[self.steps[0].join.name] = joins
@@ -95,11 +124,13 @@ class Loop:
             (last,) = result.changes
             change = consolidate(Rows(last.columns[:-1], last.weights))
             raise divergence(self.feedback, limit, result.growth, change, context)
-        orders = {_owned(step.recursive): step.arranged for step in self.steps}
-        changes = [[_rearranged(part, order) for part in result.changes] for order in orders.values()]
-        workers = context.workers if len(result.sums) > 1 else ALONE
-        whole = workers.map(lambda parts, _: consolidate(Rows.concat(parts)), [result.sums, result.derivations, *changes])
-        for name, batch in zip((_owned(self.derived), *orders), whole[1:], strict=True):
+        changes = [[_rearranged(part, order) for part in result.changes] for order in self.orders.values()]
+        parts = [result.sums, result.derivations, *changes]
+        if len(result.sums) == 1:
+            whole = [consolidate(part) for (part,) in parts]
+        else:
+            whole = context.workers.map(lambda several, _: consolidate(Rows.concat(several)), parts)
+        for name, batch in zip((self.arrangement, *self.orders), whole[1:], strict=True):
             append(name, batch, context)
         return whole[0]
 
@@ -109,48 +140,35 @@ def _rearranged(rows: Rows, order: Moves) -> Rows:
     return rows.select((*order, len(rows.columns) - 1))
 
 
-def _joined(step: Step, inputs: Sequence[Delta], context: Context) -> Joined:
-    recursive = context.old(_owned(step.recursive), len(step.arranged) + 1, 1)
-    shape = step.other.shape
-    other = context.old(_arrangement(step.other), shape.layout.width, shape.weights)
-    change = inputs[_position(step.other)]
-    if not isinstance(change, Batch):
-        assert not len(change)
-        change = Batch.empty(shape.layout.width, 1)
-    return Joined(recursive, other.with_batch(change), change)
-
-
 def append(arrangement: str, batch: Batch, context: Context) -> None:
     """Appends what a kernel has computed, with the iterations, to an arrangement of a scope."""
-    if len(batch):
+    if batch.length:
         check_sums(batch, arrangement, context)
         context.append(arrangement, batch)
 
 
-def verify(arrangements: Iterable[str], context: Context) -> None:
-    """Verifies all pages of these arrangements, which a kernel may read anywhere."""
-    for spine in _state(arrangements, context):
-        if spine.guards:
-            spine.expect(())
-
-
-def kernel_may_run(arrangements: Iterable[str], context: Context) -> bool:
+def prepared_for_kernel(arrangements: Iterable[str], context: Context) -> bool:
     """Whether a kernel may run a scope that reads these arrangements: not if much state must first be verified.
 
-    Nor after resharding while batches still contain rows of other shards, which the kernel cannot distinguish.
+    Nor after resharding while batches still contain rows of other shards, which the kernel cannot distinguish. If it may, all of their
+    pages have been verified, since it reads anywhere.
     """
-    unverified = 0
-    for spine in _state(arrangements, context):
+    if context.tick.fresh is not None:
+        return True
+    mapped: list[Spine] = []
+    for name in arrangements:
+        spine = context.state[name]
         if spine.share is not None:
             return False
-        if not spine.passes():
-            unverified += spine.unverified
-    return unverified <= VERIFIED_AT_ONCE
-
-
-def _state(arrangements: Iterable[str], context: Context) -> list[Spine]:
-    """The arrangements as of the last commit."""
-    return [] if context.backfill else [context.state[name] for name in arrangements]
+        if spine.guards:
+            mapped.append(spine)
+    if not mapped:
+        return True
+    if sum(spine.unverified for spine in mapped if not spine.passes()) > VERIFIED_AT_ONCE:
+        return False
+    for spine in mapped:
+        spine.expect(())
+    return True
 
 
 def find_loop(nodes: Sequence[Node], export: int) -> Loop | None:
@@ -240,8 +258,3 @@ def _owned(node: Node) -> str:
 def _position(node: Node) -> int:
     assert isinstance(node.operator, Import)
     return node.operator.position
-
-
-def _arrangement(node: Node) -> str:
-    assert isinstance(node.operator, Import) and node.operator.arrangement is not None
-    return node.operator.arrangement

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from deltic.circuit.nodes import Node
 from deltic.circuit.operator import Context, Delta
 from deltic.circuit.operators.feedback import Import
-from deltic.circuit.operators.loop import append, kernel_may_run, verify
+from deltic.circuit.operators.loop import append, prepared_for_kernel
 from deltic.circuit.operators.recursive_program import find_program
 from deltic.circuit.scopes import divergence
 from deltic.trace.batch import Batch
@@ -39,12 +39,11 @@ class RecursiveScope:
     imported: dict[str, int]
 
     def applies(self, context: Context) -> bool:
-        """Whether the kernel may run; see `kernel_may_run`."""
-        return kernel_may_run(self.depths, context)
+        """Whether the kernel may run; see `prepared_for_kernel`."""
+        return prepared_for_kernel(self.depths, context)
 
     def run(self, inputs: Sequence[Delta], limit: int, context: Context) -> Delta:
         """The sum of the changes of all iterations."""
-        verify(self.depths, context)
         spines = {name: self._versions(name, inputs, context) for name in self.depths}
         rows = context.inner.setdefault(self.exported.name, Counters())
         joins = context.inner.setdefault(self.joins.name, Counters())
