@@ -14,6 +14,7 @@ import pytest
 
 import deltic
 from deltic.errors import SinkError
+from deltic.pipeline import Pipeline
 from deltic.pipeline.delivery import Delivery
 from shop import EXPECTED, ORDERS, SCRIPT, SPEND_OUT, TOP_OUT, Row, Shop, views
 
@@ -101,6 +102,21 @@ def test_a_sink_whose_folder_was_emptied_receives_its_whole_view(shop: Shop) -> 
     shutil.rmtree(shop.made / "spend")
     shop.run()
     assert shop.summed() == EXPECTED["spend"] and len(shop.delivered()) == 1
+
+
+def test_a_sink_that_is_emptied_between_two_pipelines_over_a_session_receives_its_whole_view(shop: Shop) -> None:
+    shop.fill()
+    with deltic.Session(state=shop.state, clock="wall") as session:
+        session.sql(SCRIPT)
+        with Pipeline.over(session, base=shop.folder) as pipeline:
+            pipeline.run_once()
+        for sink in ("spend", "top"):
+            shutil.rmtree(shop.made / sink)
+        shop.orders("d.csv", "insert,7,3,1")
+        with Pipeline.over(session, base=shop.folder) as pipeline:
+            assert shop.summed() == EXPECTED["spend"] and shop.snapshot() == EXPECTED["top"]
+            pipeline.run_once()
+            assert shop.summed() == views(pipeline)["spend"] and shop.snapshot() == views(pipeline)["top"]
 
 
 def test_files_removed_from_a_sink_folder_are_not_written_again(shop: Shop) -> None:

@@ -120,6 +120,8 @@ class Pipeline:
         pipeline._keep_definitions()
         try:
             bound = BoundProgram.of(session, base)
+            if renewed := bound.renewed(session.notes):
+                session._note(renewed)
             pipeline.start = bound.start(session.notes, session.epoch)
             pipeline._attach(bound, rows_per_tick)
         except BaseException:
