@@ -42,7 +42,7 @@ class HeldDelivery:
         self._end()
 
     def begin(self) -> None:
-        """Brings every sink up to date; what changed without an epoch, such as the first content, gets one. Raises SinkError."""
+        """Brings every sink up to date; the first content gets an epoch of its own. Raises SinkError."""
         if any(held.changed > self._session.epoch for held in self._held.values()):
             self._session._note({})
         self.deliver()
