@@ -10,7 +10,7 @@ view over streams, which contains its last change alone, what was emitted stays,
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -59,7 +59,10 @@ class Delivery:
         self._failing: dict[str, int] = {}
         """By sink, the epoch up to which its view is known to have errors in all that it lacks."""
 
-    def close(self) -> None:
+    def finish(self) -> None:
+        """The next start delivers what sinks lack."""
+
+    def end(self) -> None:
         """Nothing is open between two calls."""
 
     def begin(self) -> None:
@@ -108,10 +111,12 @@ class Delivery:
 
     def deliver(self) -> None:
         """Brings every sink up to the session's epoch, or up to that before its view was redefined. Raises SinkError."""
-        for open_sink in self._outlets:
-            offset, last = self._offsets[open_sink.name], self._session.epoch
-            redefined = self._redefined(open_sink, offset, last)
-            self._offsets[open_sink.name] = self._delivered(open_sink, offset, last if redefined is None else redefined - 1)
+        deliver_to_each(self._outlets, self._deliver_to)
+
+    def _deliver_to(self, open_sink: OpenSink) -> None:
+        offset, last = self._offsets[open_sink.name], self._session.epoch
+        redefined = self._redefined(open_sink, offset, last)
+        self._offsets[open_sink.name] = self._delivered(open_sink, offset, last if redefined is None else redefined - 1)
 
     def _opened(self, open_sink: OpenSink, offset: SinkOffset | None, following: int) -> SinkOffset:
         """The offset of the sink. If the sink or its view is new, its first delivery is that of the epoch `following`."""
@@ -223,6 +228,18 @@ class Delivery:
             return self._history.change(view, epoch)
         except StateError as error:
             raise _too_late(open_sink, epoch, error) from error
+
+
+def deliver_to_each(open_sinks: Iterable[OpenSink], deliver: Callable[[OpenSink], None]) -> None:
+    """Calls `deliver` for each sink. One that fails keeps nothing from the others: the first SinkError is raised after the last call."""
+    failures: list[SinkError] = []
+    for open_sink in open_sinks:
+        try:
+            deliver(open_sink)
+        except SinkError as error:
+            failures.append(error)
+    if failures:
+        raise failures[0]
 
 
 def check_empty(name: str, sink: Sink) -> None:
