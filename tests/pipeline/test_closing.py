@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections import Counter
 from pathlib import Path
@@ -191,6 +192,24 @@ def test_a_sink_that_fails_keeps_nothing_from_the_others(shop: Shop, in_memory: 
                 assert shop.snapshot() == Counter({(1, 1): 1}) and shop.delivered() == []
         pipeline.run_once()
         assert shop.summed() == Counter({(1, 1): 1})
+
+
+def test_changes_of_an_earlier_pipeline_in_memory_are_refused_for_what_they_are(shop: Shop) -> None:
+    with deltic.Session(clock="wall") as session:
+        session.sql(GIVEN)
+        with over(shop, session):
+            give(session, 1)
+        for _ in range(2):
+            with pytest.raises(SinkError) as error:
+                over(shop, session)
+            assert error.value.message == (
+                f"sink spend_out: {shop.made / 'spend'} contains changes that an earlier pipeline over this session delivered; "
+                "without a state folder it is not known up to which epoch"
+            )
+        shutil.rmtree(shop.made / "spend")
+        with over(shop, session):
+            give(session, 2)
+        assert shop.summed() == shop.snapshot() == Counter({(1, 1): 1, (2, 2): 1})
 
 
 def shown(id: int) -> int:

@@ -17,11 +17,11 @@ from typing import Final
 import pyarrow as pa
 
 from deltic.connectors.net import difference, net, weighed
-from deltic.connectors.sink import Mode, Sink
+from deltic.connectors.sink import Mode, Sink, claim_id_of
 from deltic.connectors.source import Json
 from deltic.errors import SinkError, Span, StateError
 from deltic.pipeline.history import History
-from deltic.pipeline.notes import SINKS, SinkOffset, sink_offsets
+from deltic.pipeline.notes import CLAIMS, SINKS, SinkOffset, sink_offsets
 from deltic.schema import Schema
 from deltic.session import Session
 from deltic.storage.manifest import KEEP
@@ -50,6 +50,7 @@ class Delivery:
     def __init__(self, session: Session, open_sinks: Sequence[OpenSink], history: History) -> None:
         self._session, self._outlets, self._history = session, open_sinks, history
         self._offsets = sink_offsets(session.notes)
+        self._claims = {open_sink.name: claim for open_sink in open_sinks if (claim := claim_id_of(open_sink.sink)) is not None}
         self._unnoted = False
         """Whether a sink has received an epoch that its offset in the state does not include."""
         self._empty = set[str]()
@@ -92,7 +93,8 @@ class Delivery:
     def notes(self) -> dict[str, Json]:
         """The offsets of the sinks, to be committed with the next tick; epochs that a sink lacks stay readable."""
         offsets = {name: offset.json() for name, offset in self._offsets.items()}
-        return {SINKS: offsets or None, KEEP: min((offset.needs for offset in self._offsets.values()), default=None)}
+        keep = min((offset.needs for offset in self._offsets.values()), default=None)
+        return {SINKS: offsets or None, CLAIMS: self._claims or None, KEEP: keep}
 
     def noted(self) -> None:
         """The notes are committed."""
@@ -246,7 +248,7 @@ def check_empty(name: str, sink: Sink) -> None:
     """Raises SinkError if a new `changes` sink has epochs, to which its first delivery, the whole view, must not be added."""
     if sink.epoch():
         raise SinkError(
-            f"sink {name}: {sink.location} contains changes for a sink of this name that was dropped",
+            f"sink {name}: {sink.location} contains changes from before a sink of this name was dropped, or wrote to another location",
             expected="an empty location for a new sink, which first receives the whole content of its view",
             remedy="empty it, or choose another location",
         )

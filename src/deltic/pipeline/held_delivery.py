@@ -1,6 +1,6 @@
 """Delivery from memory: a session without a state folder has no past epochs, so its changes are held until the sinks have received them.
 
-Nothing is noted: the state ends with its process, and the next one refuses the sinks unless they are emptied.
+Nothing is noted: the state ends with its process, and the next pipeline refuses the sinks of changes unless they are emptied.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from deltic.connectors.source import Json
 from deltic.errors import ClosedError, SinkError
-from deltic.pipeline.delivery import OpenSink, check_empty, deliver_to_each
+from deltic.pipeline.delivery import OpenSink, deliver_to_each
 from deltic.pipeline.held_changes import HeldChanges
 from deltic.runtimes import Committed
 from deltic.session import Session
@@ -25,8 +25,13 @@ class HeldDelivery:
     def __init__(self, session: Session, open_sinks: Sequence[OpenSink], is_open: Callable[[], bool]) -> None:
         """Raises SinkError for a `changes` sink that has epochs. is_open: whether the pipeline is, for which changes are held."""
         for open_sink in open_sinks:
-            if not open_sink.snapshot:
-                check_empty(open_sink.name, open_sink.sink)
+            if not open_sink.snapshot and open_sink.sink.epoch():
+                raise SinkError(
+                    f"sink {open_sink.name}: {open_sink.sink.location} contains changes that an earlier pipeline over this session "
+                    "delivered; without a state folder it is not known up to which epoch",
+                    expected="an empty location, which first receives the whole content of the view",
+                    remedy="empty it, or choose another location; or give the session a state folder, with which pipelines resume",
+                )
         self._session, self._contents, self._outlets, self._is_open = session, session._contents, open_sinks, is_open
         self._received = dict.fromkeys((open_sink.name for open_sink in open_sinks), session.epoch)
         """By sink, the last epoch that it has received, or that did not change its view."""

@@ -122,8 +122,10 @@ class Pipeline:
         try:
             pipeline._keep_definitions()
             bound = BoundProgram.of(session, base)
-            if renewed := bound.renewed(session.notes):
-                session._note(renewed)
+            if session._root is not None:
+                bound.check_sinks(session.notes)
+                if renewed := bound.renewed(session.notes):
+                    session._note(renewed)
             pipeline.start = bound.start(session.notes, session.epoch)
             pipeline._attach(bound, rows_per_tick)
         except BaseException:
