@@ -280,6 +280,30 @@ def test_an_interrupted_start_frees_the_session(shop: Shop, step: str, monkeypat
             assert shop.summed() == Counter({(1, 1): 1})
 
 
+@pytest.mark.parametrize("in_memory", [False, True])
+@pytest.mark.parametrize("step", ["finish", "end", "session"])
+def test_an_interrupted_close_closes_the_session_of_the_pipeline(
+    shop: Shop, in_memory: bool, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    pipeline = shop.pipeline(GIVEN, **options(in_memory))
+    give(pipeline.session, 1)
+    with monkeypatch.context() as patched:
+        if step == "session":
+            patched.setattr(deltic.Session, "close", interrupted)
+        else:
+            patched.setattr(type(pipeline._delivery), step, interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            pipeline.close()
+    pipeline.close()
+    with pytest.raises(ClosedError):
+        give(pipeline.session, 2)
+    if not in_memory:
+        assert shop.run(GIVEN)["spend"] == shop.summed() == Counter({(1, 1): 1})
+
+
 @pytest.mark.parametrize("step", ["finish", "end"])
 @pytest.mark.parametrize("in_memory", [False, True])
 def test_an_interrupted_close_frees_the_session(shop: Shop, in_memory: bool, step: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -237,15 +237,16 @@ class Pipeline:
             self._close()
 
     def _close(self) -> None:
-        if self._closed:
-            return
         try:
-            self._delivery.finish()
+            if not self._closed:
+                self._delivery.finish()
         finally:
             self._closed = True
-            self._delivery.end()
-            if self._owned:
-                self.session.close()
+            try:
+                self._delivery.end()
+            finally:
+                if self._owned:  # again if another call was interrupted
+                    self.session.close()
 
     def _tick(self, changes: Mapping[str, Any], notes: Mapping[str, Json]) -> Progress | None:
         clock = StageClock()
