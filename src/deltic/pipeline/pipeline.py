@@ -73,7 +73,7 @@ class Pipeline:
         base: the folder that relative paths count from; the working folder by default.
         on_view_error: as of a Session, but errors are isolated by default: the sinks of a view that has some wait until it has none.
         Raises SetupError for an invalid option, QueryError, CircuitError, StateError, SourceError, SinkError, EvaluationError; then
-        nothing is read and no sink written.
+        nothing is read, and no sink written unless it is another one that cannot be.
         """
         options = RunOptions(
             spark=spark,
