@@ -178,7 +178,7 @@ def test_a_dry_run_refuses_a_dropped_sink_that_comes_back(shop: Shop, capsys: py
     (shop.folder / "shop.sql").write_text(SCRIPT)
     capsys.readouterr()
     assert main(arguments(shop, "--dry-run")) == Exit.INPUT
-    assert "contains changes for a sink of this name that was dropped" in capsys.readouterr().err
+    assert "contains changes from before a sink of this name was dropped" in capsys.readouterr().err
     shutil.rmtree(shop.folder / "made" / "spend")
     assert main(arguments(shop, "--dry-run", "--json")) == Exit.OK
     assert json.loads(capsys.readouterr().out)["sinks"]["spend_out"]["epoch"] is None

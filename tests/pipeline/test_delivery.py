@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 
 import deltic
+from deltic.connectors.files.sinks import MARKER
 from deltic.errors import SinkError
+from deltic.pipeline import Pipeline
 from deltic.pipeline.delivery import Delivery
 from shop import EXPECTED, ORDERS, SCRIPT, SPEND_OUT, TOP_OUT, Row, Shop, views
 
@@ -86,7 +88,8 @@ def test_a_sink_that_was_dropped_cannot_resume_in_its_old_folder(shop: Shop) -> 
     with pytest.raises(SinkError) as error:
         shop.pipeline()
     assert str(error.value).splitlines() == [
-        f"[DELTIC-6001] sink spend_out: {shop.made / 'spend'} contains changes for a sink of this name that was dropped",
+        f"[DELTIC-6001] sink spend_out: {shop.made / 'spend'} contains changes from before a sink of this name was dropped, "
+        "or wrote to another location",
         "expected: an empty location for a new sink, which first receives the whole content of its view",
         "help: empty it, or choose another location",
     ]
@@ -101,6 +104,94 @@ def test_a_sink_whose_folder_was_emptied_receives_its_whole_view(shop: Shop) -> 
     shutil.rmtree(shop.made / "spend")
     shop.run()
     assert shop.summed() == EXPECTED["spend"] and len(shop.delivered()) == 1
+
+
+def test_a_sink_that_is_emptied_between_two_pipelines_over_a_session_receives_its_whole_view(shop: Shop) -> None:
+    shop.fill()
+    with deltic.Session(state=shop.state, clock="wall") as session:
+        session.sql(SCRIPT)
+        with Pipeline.over(session, base=shop.folder) as pipeline:
+            pipeline.run_once()
+        for sink in ("spend", "top"):
+            shutil.rmtree(shop.made / sink)
+        shop.orders("d.csv", "insert,7,3,1")
+        with Pipeline.over(session, base=shop.folder) as pipeline:
+            assert shop.summed() == EXPECTED["spend"] and shop.snapshot() == EXPECTED["top"]
+            pipeline.run_once()
+            assert shop.summed() == views(pipeline)["spend"] and shop.snapshot() == views(pipeline)["top"]
+
+
+@pytest.mark.parametrize("over", [False, True])
+def test_a_sink_with_another_location_receives_its_whole_view_and_cannot_return(shop: Shop, over: bool) -> None:
+    ids = iter(range(7, 100))
+
+    def run(folder: str) -> None:
+        """A file, a tick, and sinks with these folders."""
+        script = SCRIPT.replace("made/spend", f"made/{folder}").replace("made/top", f"made/now-{folder}")
+        shop.orders(f"{folder}{next(ids)}.csv", f"insert,{next(ids)},3,{next(ids)}")
+        if over:
+            with deltic.Session(state=shop.state, clock="wall") as session:
+                session.program(script)
+                with Pipeline.over(session, base=shop.folder) as pipeline:
+                    pipeline.run_once()
+                    content = views(pipeline)
+        else:
+            content = shop.run(script)
+        assert shop.summed(folder) == content["spend"] and shop.snapshot(f"now-{folder}") == content["top"]
+
+    shop.fill()
+    for folder in ("a", "b", "b"):
+        run(folder)
+    before = shop.delivered("a")
+    for _ in range(2):
+        with pytest.raises(SinkError, match="a contains changes from before a sink of this name was dropped, or wrote to another location"):
+            run("a")
+        assert shop.delivered("a") == before
+    run("b")
+    for folder in ("a", "now-a"):
+        shutil.rmtree(shop.made / folder)
+    for folder in ("a", "c", "c"):
+        run(folder)
+
+
+@pytest.mark.parametrize("over", [False, True])
+def test_a_snapshot_that_returns_to_an_earlier_location_is_written_although_its_view_is_the_same(shop: Shop, over: bool) -> None:
+    shop.fill()
+    for folder, extra in (("a", ()), ("b", ("insert,7,3,100",)), ("a", ())):
+        if extra:
+            shop.orders("d.csv", *extra)
+        script = SCRIPT.replace("made/top", f"made/{folder}").replace(SPEND_OUT, "")
+        if over:
+            with deltic.Session(state=shop.state, clock="wall") as session:
+                session.program(script)
+                with Pipeline.over(session, base=shop.folder) as pipeline:
+                    pipeline.run_once()
+        else:
+            shop.run(script)
+    assert shop.snapshot("a") == shop.snapshot("b") == Counter({(7, 100): 1, (6, 60): 1})
+
+
+def test_a_sink_whose_folder_was_moved_resumes(shop: Shop) -> None:
+    shop.fill()
+    shop.run()
+    before = [path.name for path in shop.delivered()]
+    (shop.made / "spend").rename(shop.made / "moved")
+    shop.orders("d.csv", "insert,7,3,1")
+    content = shop.run(SCRIPT.replace("made/spend", "made/moved"))
+    assert [path.name for path in shop.delivered("moved")][:-1] == before and shop.summed("moved") == content["spend"]
+
+
+def test_a_marker_of_an_earlier_version_has_no_claim_and_is_resumed(shop: Shop) -> None:
+    shop.fill()
+    shop.run()
+    marker = shop.made / "spend" / MARKER
+    marker.write_text(json.dumps({key: value for key, value in json.loads(marker.read_text()).items() if key != "claim"}))
+    with deltic.Session(state=shop.state) as session:  # and the state
+        session.program(SCRIPT, notes={"claims": None})
+    shop.orders("d.csv", "insert,7,3,1")
+    before = len(shop.delivered())
+    content = shop.run()
+    assert len(shop.delivered()) == before + 1 and shop.summed() == content["spend"]
 
 
 def test_files_removed_from_a_sink_folder_are_not_written_again(shop: Shop) -> None:

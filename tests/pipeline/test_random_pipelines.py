@@ -13,8 +13,9 @@ from seeds import rotating
 
 @pytest.mark.parametrize("seed", [*range(3), *slow(*rotating(100))])
 @pytest.mark.parametrize("in_memory", [False, True])
-def test_sinks_receive_what_their_views_are(tmp_path: Path, seed: int, in_memory: bool) -> None:
-    run = RandomRun(seed, tmp_path, in_memory=in_memory)
+@pytest.mark.parametrize("over", [False, True])
+def test_sinks_receive_what_their_views_are(tmp_path: Path, seed: int, in_memory: bool, over: bool) -> None:
+    run = RandomRun(seed, tmp_path, in_memory=in_memory, over=over)
     try:
         run.run(30)
     except Exception as error:  # any: what happened before it reproduces it

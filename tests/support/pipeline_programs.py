@@ -8,6 +8,7 @@ each view by its definition.
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -81,16 +82,21 @@ DEFINITIONS = [
 class ModelSink:
     """What a sink may have received. possible: contents of its view since it was last seen, newest last; the first is what it had."""
 
-    def __init__(self, view: str, mode: str) -> None:
+    def __init__(self, view: str, mode: str, folder: str) -> None:
         self.view, self.mode = view, mode
+        self.open_in(folder)
+
+    def open_in(self, folder: str) -> None:
+        """The sink has nothing there."""
+        self.folder = folder
         self.possible: list[Content] = [Counter()]
 
 
 class RandomRun:
-    """A run of a pipeline in a folder. in_memory: without a state folder, so without restarts."""
+    """A run of a pipeline in a folder. in_memory: without a state folder, so without restarts. over: over sessions."""
 
-    def __init__(self, seed: int, folder: Path, *, in_memory: bool) -> None:
-        self.random, self.folder, self.in_memory = Random(seed), folder, in_memory
+    def __init__(self, seed: int, folder: Path, *, in_memory: bool, over: bool = False) -> None:
+        self.random, self.folder, self.in_memory, self.over = Random(seed), folder, in_memory, over
         (folder / "in").mkdir(parents=True)
         self.options: dict[str, Any] = {"rows_per_tick": 3, "retain": self.random.choice([0, 2, 100]), "base": folder}
         self.options |= {"state": None} if in_memory else {"state": folder / "state", "commit_log": self.random.random() < 0.3}
@@ -107,7 +113,7 @@ class RandomRun:
     def script(self) -> str:
         views = "".join(f"CREATE MATERIALIZED VIEW {name} AS {view.sql};\n" for name, view in self.views.items())
         sinks = (
-            f"CREATE SINK {name} FROM {sink.view} USING json OPTIONS (path 'out/{name}', mode '{sink.mode}');\n"
+            f"CREATE SINK {name} FROM {sink.view} USING json OPTIONS (path 'out/{sink.folder}', mode '{sink.mode}');\n"
             for name, sink in self.sinks.items()
         )
         return TABLES + views + "".join(sinks)
@@ -118,7 +124,7 @@ class RandomRun:
         while len(self.sinks) < 2 or self.random.random() < 0.4:
             self.ids += 1
             self.sinks[f"s{self.ids}"] = ModelSink(
-                self.random.choice(list(self.views)), self.random.choice(["changes", "changes", "snapshot"])
+                self.random.choice(list(self.views)), self.random.choice(["changes", "changes", "snapshot"]), f"s{self.ids}"
             )
 
     def note(self) -> None:
@@ -158,12 +164,23 @@ class RandomRun:
                 self.settle()
             finally:
                 if self.pipeline is not None:
-                    self.pipeline.close()
+                    self.close()
 
     def start(self) -> None:
         self.log.append(f"start {self.script()}")
         self.note()
-        self.pipeline = Pipeline(self.script(), **self.options)
+        if not self.over:
+            self.pipeline = Pipeline(self.script(), **self.options)
+            return
+        options = dict(self.options)
+        base, rows_per_tick = options.pop("base"), options.pop("rows_per_tick")
+        session = deltic.Session(**options, clock="wall", on_view_error="isolate")
+        try:
+            session.program(self.script())
+            self.pipeline = Pipeline.over(session, base=base, rows_per_tick=rows_per_tick)
+        except BaseException:
+            session.close()
+            raise
 
     @property
     def session(self) -> deltic.Session:
@@ -302,7 +319,16 @@ class RandomRun:
                 self.views[name] = self.random.choice(DEFINITIONS)
         if self.random.random() < 0.7:
             self.change_sinks()
+        for name, sink in self.sinks.items():
+            if self.random.random() < 0.3:
+                self.empty_or_move(name, sink)
         self.start()
+
+    def empty_or_move(self, name: str, sink: ModelSink) -> None:
+        """The sink has an empty folder: its own, one that it has left before, or a new one."""
+        folder = f"{name}-{self.random.randint(1, 2)}" if self.random.random() < 0.5 else sink.folder
+        shutil.rmtree(self.folder / "out" / folder, ignore_errors=True)
+        sink.open_in(folder)
 
     def do_edit(self) -> None:
         """A session drops views and sinks, commits, and creates them again while no pipeline runs."""
@@ -328,6 +354,7 @@ class RandomRun:
     def close(self) -> None:
         assert self.pipeline is not None
         self.pipeline.close()
+        self.session.close()
         self.pipeline = None
 
     def check(self) -> None:
@@ -340,13 +367,13 @@ class RandomRun:
                 continue
             assert Counter(map(tuple, (row.values() for row in self.session.view(name).rows()))) == content, name
         for name, sink in self.sinks.items():
-            received = self.received(name, sink.mode)
+            received = self.received(sink.folder, sink.mode)
             failing = sink.view in self.session.failing
             assert received in sink.possible if failing else received == sink.possible[-1], (name, sink.view, received, sink.possible)
             sink.possible = sink.possible[sink.possible.index(received) :] if failing else [received]
 
     def received(self, name: str, mode: str) -> Content:
-        """The content of a sink: the sum of its changes, or its snapshot. Each row occurs once in an epoch."""
+        """The content of a sink's folder: the sum of its changes, or its snapshot. Each row occurs once in an epoch."""
         folder = self.folder / "out" / name
         if mode == "snapshot":
             files = list(folder.glob("snapshot*"))

@@ -80,7 +80,7 @@ class Shop:
         for path in self.delivered(sink):
             for *row, weight in _rows(pq.read_table(path).drop_columns(["_epoch"])):
                 totals[tuple(row)] += weight
-        return +totals
+        return Counter({row: weight for row, weight in totals.items() if weight})
 
     def delivered(self, sink: str = "spend") -> list[Path]:
         """The files of a sink of changes, in order of epoch."""

@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 import pyarrow as pa
 
 from deltic.connectors.connector import SinkSpec, SourceSpec
-from deltic.connectors.sink import Mode, Owner, Sink
+from deltic.connectors.sink import Mode, Owner, Sink, claim_id_of
 from deltic.connectors.source import Json, Offsets, Source, SourceBatch
 from deltic.errors import DelticError, SinkError, SourceError, Span
 from deltic.schema import TableSchema
@@ -158,6 +158,10 @@ class GuardedSink:
     def epoch(self) -> int | None:
         with self.guard.doing(f"read the last epoch of {self.place}"):
             return self.sink.epoch()
+
+    def claim_id(self) -> str | None:
+        with self.guard.doing(f"read the id of its claim on {self.place}"):
+            return claim_id_of(self.sink)
 
     def check(self) -> None:
         with self.guard.doing(f"check {self.place}"):

@@ -7,7 +7,7 @@ sink recognises an epoch that it holds and ignores it, so each epoch arrives exa
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 import pyarrow as pa
 
@@ -49,3 +49,16 @@ class Sink(Protocol):
         rows: in mode "changes", the net change of the epoch, never empty: the view's columns and `_weight`; in mode "snapshot", the view's
         content after the epoch. Epochs arrive in order; those that do not change the view are skipped.
         """
+
+
+@runtime_checkable
+class ClaimedSink(Protocol):
+    """A sink that can tell its location from others that it has claimed before."""
+
+    def claim_id(self) -> str | None:
+        """The id that the location got when it was claimed; None if it has none."""
+
+
+def claim_id_of(sink: Sink) -> str | None:
+    """The id of the sink's claim; None if it has none, or cannot say."""
+    return sink.claim_id() if isinstance(sink, ClaimedSink) else None

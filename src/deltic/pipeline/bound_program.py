@@ -11,12 +11,12 @@ from typing import Self
 from deltic.circuit.nodes import Dataflow
 from deltic.connectors.connector import SourceSpec
 from deltic.connectors.files.folder import under
-from deltic.connectors.sink import Owner, Sink
+from deltic.connectors.sink import Owner, Sink, claim_id_of
 from deltic.connectors.source import Json
 from deltic.errors import QueryError, SinkError
 from deltic.pipeline.delivery import OpenSink, check_columns, check_empty
 from deltic.pipeline.feeds import Feed
-from deltic.pipeline.notes import SINKS, SinkOffset, sink_offsets
+from deltic.pipeline.notes import CLAIMS, SINKS, SinkOffset, sink_offsets
 from deltic.pipeline.progress import Start
 from deltic.runtimes.program import check_tables
 from deltic.runtimes.view_errors import is_errors
@@ -101,10 +101,16 @@ class BoundProgram:
         )
 
     def renewed(self, notes: Notes) -> dict[str, Json]:
-        """The notes that change when a state takes the program: those on sinks that were emptied are removed, so these are new ones."""
-        offsets = notes.get(SINKS, {})
-        kept = {name: offset for name, offset in offsets.items() if name not in self.sinks or self._sink(name).epoch() is not None}
+        """The notes that change when a state takes the program: those on sinks that were emptied, or have another location, are removed, so
+        these are new ones."""
+        offsets, claims = notes.get(SINKS, {}), notes.get(CLAIMS, {})
+        kept = {name: offset for name, offset in offsets.items() if name not in self.sinks or self._has_location(name, claims.get(name))}
         return {SINKS: kept or None} if kept != offsets else {}
+
+    def _has_location(self, name: str, claim: str | None) -> bool:
+        """Whether a sink's location is the one that it has claimed with this id; None if that is unknown."""
+        sink = self._sink(name)
+        return sink.epoch() is not None and claim in (None, claim_id_of(sink))
 
     def feed(self, table: TableSchema, rows_per_tick: int) -> Feed:
         """The table and its source, at its beginning."""
@@ -142,6 +148,10 @@ class BoundProgram:
         altered = {one.before.name for one in forms_in_state(self.tables.values(), self.altered, state.tables)[1]}
         check_tables({name: table for name, table in state.tables.items() if name not in altered}, self.described.tables)
         check_earlier_ticks(state, self.circuit, self.described.queries or {}, replace=True)
+        self.check_sinks(notes)
+
+    def check_sinks(self, notes: Notes) -> None:
+        """Raises SinkError if a sink would refuse a state with these notes."""
         self._check_columns(notes)
         offsets = self.sink_offsets(notes)
         for name, definition in self.sinks.items():

@@ -10,18 +10,18 @@ view over streams, which contains its last change alone, what was emitted stays,
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 import pyarrow as pa
 
 from deltic.connectors.net import difference, net, weighed
-from deltic.connectors.sink import Mode, Sink
+from deltic.connectors.sink import Mode, Sink, claim_id_of
 from deltic.connectors.source import Json
 from deltic.errors import SinkError, Span, StateError
 from deltic.pipeline.history import History
-from deltic.pipeline.notes import SINKS, SinkOffset, sink_offsets
+from deltic.pipeline.notes import CLAIMS, SINKS, SinkOffset, sink_offsets
 from deltic.schema import Schema
 from deltic.session import Session
 from deltic.storage.manifest import KEEP
@@ -50,6 +50,7 @@ class Delivery:
     def __init__(self, session: Session, open_sinks: Sequence[OpenSink], history: History) -> None:
         self._session, self._outlets, self._history = session, open_sinks, history
         self._offsets = sink_offsets(session.notes)
+        self._claims = {open_sink.name: claim for open_sink in open_sinks if (claim := claim_id_of(open_sink.sink)) is not None}
         self._unnoted = False
         """Whether a sink has received an epoch that its offset in the state does not include."""
         self._empty = set[str]()
@@ -59,7 +60,10 @@ class Delivery:
         self._failing: dict[str, int] = {}
         """By sink, the epoch up to which its view is known to have errors in all that it lacks."""
 
-    def close(self) -> None:
+    def finish(self) -> None:
+        """The next start delivers what sinks lack."""
+
+    def end(self) -> None:
         """Nothing is open between two calls."""
 
     def begin(self) -> None:
@@ -89,7 +93,8 @@ class Delivery:
     def notes(self) -> dict[str, Json]:
         """The offsets of the sinks, to be committed with the next tick; epochs that a sink lacks stay readable."""
         offsets = {name: offset.json() for name, offset in self._offsets.items()}
-        return {SINKS: offsets or None, KEEP: min((offset.needs for offset in self._offsets.values()), default=None)}
+        keep = min((offset.needs for offset in self._offsets.values()), default=None)
+        return {SINKS: offsets or None, CLAIMS: self._claims or None, KEEP: keep}
 
     def noted(self) -> None:
         """The notes are committed."""
@@ -108,10 +113,12 @@ class Delivery:
 
     def deliver(self) -> None:
         """Brings every sink up to the session's epoch, or up to that before its view was redefined. Raises SinkError."""
-        for open_sink in self._outlets:
-            offset, last = self._offsets[open_sink.name], self._session.epoch
-            redefined = self._redefined(open_sink, offset, last)
-            self._offsets[open_sink.name] = self._delivered(open_sink, offset, last if redefined is None else redefined - 1)
+        deliver_to_each(self._outlets, self._deliver_to)
+
+    def _deliver_to(self, open_sink: OpenSink) -> None:
+        offset, last = self._offsets[open_sink.name], self._session.epoch
+        redefined = self._redefined(open_sink, offset, last)
+        self._offsets[open_sink.name] = self._delivered(open_sink, offset, last if redefined is None else redefined - 1)
 
     def _opened(self, open_sink: OpenSink, offset: SinkOffset | None, following: int) -> SinkOffset:
         """The offset of the sink. If the sink or its view is new, its first delivery is that of the epoch `following`."""
@@ -225,11 +232,23 @@ class Delivery:
             raise _too_late(open_sink, epoch, error) from error
 
 
+def deliver_to_each(open_sinks: Iterable[OpenSink], deliver: Callable[[OpenSink], None]) -> None:
+    """Calls `deliver` for each sink. One that fails keeps nothing from the others: the first SinkError is raised after the last call."""
+    failures: list[SinkError] = []
+    for open_sink in open_sinks:
+        try:
+            deliver(open_sink)
+        except SinkError as error:
+            failures.append(error)
+    if failures:
+        raise failures[0]
+
+
 def check_empty(name: str, sink: Sink) -> None:
     """Raises SinkError if a new `changes` sink has epochs, to which its first delivery, the whole view, must not be added."""
     if sink.epoch():
         raise SinkError(
-            f"sink {name}: {sink.location} contains changes for a sink of this name that was dropped",
+            f"sink {name}: {sink.location} contains changes from before a sink of this name was dropped, or wrote to another location",
             expected="an empty location for a new sink, which first receives the whole content of its view",
             remedy="empty it, or choose another location",
         )

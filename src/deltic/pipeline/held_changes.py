@@ -2,13 +2,13 @@
 
 Each commit of the session is taken into account before the next one is made. A view that is redefined changes by the difference between its
 contents, and one whose sinks are new by all its rows. So the changes always add up to the content, and none is missing or there twice.
+
+A change waits until a commit makes an epoch after which the view has no errors, and is part of that epoch's change.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import groupby
-from operator import attrgetter
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -23,19 +23,19 @@ from deltic.trace.strings import StringTable
 
 
 class HeldChange(NamedTuple):
-    """Of an epoch, all or some of the rows that changed. exact: whether the view has no errors after it."""
+    """The rows by which an epoch changed the view."""
 
     epoch: int
-    rows: pa.Table | None
-    exact: bool
+    rows: pa.Table
 
 
 class _Followed(NamedTuple):
-    """The last commit that was taken into account, and after it: how many changes are held, the last epoch that changed the content,
-    and the last one without errors."""
+    """The last commit that was taken into account, and after it: how many changes are held, those that wait, the last epoch that changed
+    the content, whether the view has no errors, and the last epoch without any."""
 
     committed: Committed | None = None
     held: int = 0
+    waiting: tuple[pa.Table, ...] = ()
     changed: int = 0
     exact: bool = True
     exact_to: int = -1
@@ -65,11 +65,12 @@ class HeldChanges:
 
     @property
     def changed(self) -> int:
-        """The last epoch that changed the content: the next one if definitions did that without an epoch of their own."""
+        """The last epoch that changed the content; before a commit has followed the first content, the next one."""
         return self._last.changed
 
     def follow(self, committed: Committed, strings: StringTable) -> None:
-        """Takes a commit into account, once. O(change); O(content) for the first one, and if the view was redefined."""
+        """Takes a commit into account, once. O(change), amortized O(change log changes) while the view has errors; O(content) for the first
+        commit, and if the view was redefined."""
         last = self._last
         if committed is last.committed:
             return
@@ -77,26 +78,19 @@ class HeldChanges:
         changed, rows = self._change(last.committed, committed, strings)
         exact = not has_errors(definitions_of(committed), name, committed)
         is_epoch = last.committed is not None and committed.epoch > last.committed.epoch
-        epoch = committed.epoch if is_epoch else committed.epoch + 1
+        waiting = last.waiting if rows is None else _with(last.waiting, rows)
         del self._changes[last.held :]
-        if self._sums and (changed or exact != last.exact):
-            self._changes.append(HeldChange(epoch, rows, exact))
+        if is_epoch and exact and waiting:
+            if (rows := waiting[0] if len(waiting) == 1 else net(waiting)).num_rows:
+                self._changes.append(HeldChange(committed.epoch, rows))
+            waiting = ()
+        changed_to = (committed.epoch if is_epoch else committed.epoch + 1) if changed else last.changed
         exact_to = committed.epoch if exact else last.exact_to
-        self._last = _Followed(committed, len(self._changes), epoch if changed else last.changed, exact, exact_to)
+        self._last = _Followed(committed, len(self._changes), waiting, changed_to, exact, exact_to)
 
     def due(self, received: int) -> Iterator[tuple[int, pa.Table]]:
-        """The changes after epoch `received`; those of epochs with errors are part of the next one without. O(changes held)."""
-        if self.exact_to <= received:
-            return
-        waiting: list[pa.Table] = []
-        pending = (change for change in self._changes[: self._last.held] if received < change.epoch <= self.exact_to)
-        for epoch, changes in groupby(pending, key=attrgetter("epoch")):
-            *_, last = of_epoch = list(changes)
-            waiting += (change.rows for change in of_epoch if change.rows is not None)
-            if last.exact and waiting:
-                if (rows := waiting[0] if len(waiting) == 1 else net(waiting)).num_rows:
-                    yield epoch, rows
-                waiting = []
+        """The changes after epoch `received`. O(changes held)."""
+        return (change for change in self._changes[: self._last.held] if change.epoch > received)
 
     def forget(self, received: int) -> None:
         """Releases the changes up to epoch `received`, which all sinks have."""
@@ -137,3 +131,12 @@ class HeldChanges:
         definitions = definitions_of(committed)
         name = definitions.catalog.views[self._view].name
         return name, definitions.stored(name)
+
+
+def _with(waiting: tuple[pa.Table, ...], rows: pa.Table) -> tuple[pa.Table, ...]:
+    """One more change that waits. Those that are not at least twice as large are added up: so they need about as much memory as the view,
+    and each row is added up O(log changes) times."""
+    while waiting and waiting[-1].num_rows < 2 * rows.num_rows:
+        *before, last = waiting
+        waiting, rows = tuple(before), net([last, rows])
+    return (*waiting, rows) if rows.num_rows else waiting

@@ -9,6 +9,8 @@ from typing import Final
 from deltic.connectors.source import Json
 
 SINKS: Final = "sinks"
+CLAIMS: Final = "claims"
+"""By sink, the id of its claim on the location that its offset is about."""
 LETTERS: Final = "letters"
 
 

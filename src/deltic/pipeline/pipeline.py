@@ -13,9 +13,10 @@ from pathlib import Path
 from threading import RLock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
+from weakref import ref
 
 from deltic.connectors.source import Json
-from deltic.errors import CatalogError, ClosedError, DataError, ReentrantCall
+from deltic.errors import CatalogError, ClosedError, DataError, ReentrantCall, SinkError, SubscriberError
 from deltic.pipeline.bound_program import BoundProgram
 from deltic.pipeline.dead_letters import DeadLetters
 from deltic.pipeline.delivery import Delivery
@@ -31,7 +32,7 @@ from deltic.runtimes.view_errors import is_errors
 from deltic.session import Program, Session
 from deltic.session.clock import due_s
 from deltic.session.options import PIPELINE_RETAINS, OnViewError, RunOptions
-from deltic.session.reentrance import calling, is_called
+from deltic.session.reentrance import calling, check_not_called, is_called
 
 if TYPE_CHECKING:
     import pyspark.sql
@@ -72,7 +73,7 @@ class Pipeline:
         base: the folder that relative paths count from; the working folder by default.
         on_view_error: as of a Session, but errors are isolated by default: the sinks of a view that has some wait until it has none.
         Raises SetupError for an invalid option, QueryError, CircuitError, StateError, SourceError, SinkError, EvaluationError; then
-        nothing is read and no sink written.
+        nothing is read, and no sink written unless it is another one that cannot be.
         """
         options = RunOptions(
             spark=spark,
@@ -99,7 +100,7 @@ class Pipeline:
         bound = BoundProgram.bind(program, base, options.on_view_error)
         if options.folder is not None:
             bound.check_new(options.folder)
-        self.session, self._owned = Session._of(options), True
+        self._prepare(Session._of(options), owned=True)
         try:
             notes, epoch = self.session.notes, self.session.epoch
             bound.check(notes)
@@ -108,6 +109,7 @@ class Pipeline:
             self.start = BoundProgram.of(self.session, base).start(notes, epoch)
             self._attach(bound, options.rows_per_tick)
         except BaseException:
+            self._closed = True
             self.session.close()
             raise
 
@@ -116,35 +118,44 @@ class Pipeline:
         """The sources and sinks of a session, which stays open when the pipeline is closed. Raises SetupError while another pipeline over
         it is open, and otherwise as `Pipeline`."""
         pipeline = cls.__new__(cls)
-        pipeline.session, pipeline._owned = session, False
-        pipeline._keep_definitions()
+        pipeline._prepare(session, owned=False)
         try:
+            pipeline._keep_definitions()
             bound = BoundProgram.of(session, base)
+            if session._root is not None:
+                bound.check_sinks(session.notes)
+                if renewed := bound.renewed(session.notes):
+                    session._note(renewed)
             pipeline.start = bound.start(session.notes, session.epoch)
             pipeline._attach(bound, rows_per_tick)
         except BaseException:
-            pipeline._release()
+            pipeline._closed = True
             raise
         return pipeline
 
+    def _prepare(self, session: Session, *, owned: bool) -> None:
+        self.session, self._owned = session, owned
+        self._lock, self._stopping, self._idle, self._closed, self._closes = RLock(), ReentrantEvent(), True, False, False
+        pipeline = ref(self)
+        self._is_open = lambda: (one := pipeline()) is not None and not one._closed  # one that is gone without a close is not, either
+
     def _keep_definitions(self) -> None:
         """The session refuses statements that change its sources or sinks."""
-        self._release = self.session._guard(self, lambda catalog: OpenedDefinitions(catalog).check)
+        self.session._guard(self._is_open, lambda catalog: OpenedDefinitions(catalog).check)
 
     def _attach(self, bound: BoundProgram, rows_per_tick: int | None) -> None:
         session = self.session
-        self._lock, self._stopping, self._idle, self._closed = RLock(), ReentrantEvent(), True, False
         self._feeds = [
             bound.feed(session.table(name), rows_per_tick or ROWS_PER_TICK).spread(session, rows_per_tick) for name in session.sources
         ]
         self._letters = DeadLetters(bound.letter_paths(), session.notes)
         sinks, root = bound.open_sinks(session._state_id), session._root
-        self._delivery = HeldDelivery(session, sinks, self) if root is None else Delivery(session, sinks, History(session, root))
+        self._delivery = HeldDelivery(session, sinks, self._is_open) if root is None else Delivery(session, sinks, History(session, root))
         try:
             self._delivery.begin()
             self._restore()
         except BaseException:
-            self._delivery.close()
+            self._delivery.end()
             raise
 
     def run_once(self, on_progress: Listener | None = None) -> Summary:
@@ -170,8 +181,9 @@ class Pipeline:
         """One tick of the next rows; None if there are none, and none are due by the wall clock.
 
         changes, notes: of tables without a source, as in `Session.apply`; with them there is always a tick. Raises CatalogError for
-        a table with a source, SourceError, DataError or EvaluationError, and nothing has happened; or SinkError, and the next tick begins
-        with the sinks. Raises ReentrantCall in a function that a tick calls, such as a subscriber: its rows have been read, and not noted.
+        a table with a source, SourceError, DataError or EvaluationError, and nothing has happened; SinkError, and the next tick begins
+        with the sinks; or SubscriberError once the tick is committed and the sinks have it. Raises ReentrantCall in a function that a
+        tick calls, such as a subscriber: its rows have been read, and not noted; and in one that a commit of the session calls otherwise.
         Raises ClosedError after `close`.
         """
         if is_called(self._lock):
@@ -180,6 +192,7 @@ class Pipeline:
                 expected="one tick at a time",
                 remedy="call tick once the first one has returned",
             )
+        check_not_called(self.session._lock)
         with self._lock:
             self._check_open()
             self._check_without_source(changes or {})
@@ -188,6 +201,9 @@ class Pipeline:
             except BaseException:
                 self._restore()
                 raise
+            finally:
+                if self._closes:
+                    self._close()
 
     def _check_open(self) -> None:
         if self._closed:
@@ -204,17 +220,33 @@ class Pipeline:
                 )
 
     def close(self) -> None:
-        """Closes the state, unless it is that of a session that was given. The next start repeats deliveries that no commit has noted, with
-        the same content. A run in another thread ends."""
-        with self._lock:
-            if self._owned:
-                self.session.close()
-            self._closed = True
+        """Closes the state, unless it is that of a session that was given. A run in another thread ends.
+
+        With a state folder, the next start repeats deliveries that no commit has noted, with the same content. In memory no later start
+        can: the sinks receive what they lack, and SinkError says which do not; the pipeline is closed all the same. In a function that a
+        tick calls, such as a subscriber, the pipeline is closed at the end of the tick. Raises ReentrantCall in a function that a commit
+        of the session calls otherwise.
+        """
+        if is_called(self._lock):
+            self._closes = True
             self._stopping.set()
+            return
+        check_not_called(self.session._lock)
+        self._stopping.set()
+        with self._lock:
+            self._close()
+
+    def _close(self) -> None:
+        try:
+            if not self._closed:
+                self._delivery.finish()
+        finally:
+            self._closed = True
             try:
-                self._delivery.close()
+                self._delivery.end()
             finally:
-                self._release()
+                if self._owned:  # again if another call was interrupted
+                    self.session.close()
 
     def _tick(self, changes: Mapping[str, Any], notes: Mapping[str, Json]) -> Progress | None:
         clock = StageClock()
@@ -225,10 +257,17 @@ class Pipeline:
         self._idle = not loads
         if not (loads or changes or notes or due_s(self.session.clock, self.session.next_due) == 0.0):
             return None
-        loads = self._commit(loads, changes, notes)
+        loads, raised = self._commit(loads, changes, notes)
         clock.lap("tick")
-        self._letters.settle(self.session.notes)
-        self._delivery.deliver()
+        try:
+            self._letters.settle(self.session.notes)
+            self._delivery.deliver()
+        except SinkError as error:
+            if raised is not None:
+                error.add_note(str(raised))
+            raise
+        if raised is not None:
+            raise raised
         clock.lap("sinks")
         return self._progress(loads, clock.seconds)
 
@@ -238,16 +277,23 @@ class Pipeline:
         loads = [load for feed in self._feeds if (load := feed.read()) is not None]
         return [without_late_rows(load, self.session.notes) if self._letters.takes(load.table.name) else load for load in loads]
 
-    def _commit(self, loads: Sequence[Load], changes: Mapping[str, Any], notes: Mapping[str, Json]) -> Sequence[Load]:
-        """Commits the loads, without the rows that become dead letters, and returns them."""
+    def _commit(
+        self, loads: Sequence[Load], changes: Mapping[str, Any], notes: Mapping[str, Json]
+    ) -> tuple[Sequence[Load], SubscriberError | None]:
+        """Commits the loads, without the rows that become dead letters; returns them, and what subscribers raised after the commit."""
+        raised: SubscriberError | None = None
         for listed in listings():
-            if (without := self._try_commit(loads, changes, notes, listed)) is None:
+            try:
+                without = self._try_commit(loads, changes, notes, listed)
+            except SubscriberError as error:
+                without, raised = None, error
+            if without is None:
                 break
             loads = without
         self._delivery.noted()
         for feed, load in ((feed, load) for feed in self._feeds for load in loads if load.table is feed.table):
             feed.source.committed(load.batch)
-        return loads
+        return loads, raised
 
     def _try_commit(
         self, loads: Sequence[Load], changes: Mapping[str, Any], notes: Mapping[str, Json], listed: int
@@ -309,7 +355,10 @@ class Pipeline:
         summary.stopped = self._stopping.is_set()
         if summary.stopped and not self._closed:  # else one that comes now is for the next run
             self._stopping.clear()
-        summary.epoch, summary.failing = self.session.epoch, self.session.failing
+        with self._lock:
+            summary.epoch = self.session.epoch
+            if not self._closed:  # else those of the last tick
+                summary.failing = self.session.failing
         return summary
 
     def _due_s(self) -> float | None:
@@ -334,4 +383,9 @@ class Pipeline:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
+        try:
+            self.close()
+        except SinkError as undelivered:
+            if error is None:
+                raise
+            error.add_note(str(undelivered))

@@ -104,7 +104,7 @@ class Summary:
 
     def add(self, progress: Progress) -> None:
         """Adds a tick."""
-        self.epoch = progress.epoch
+        self.epoch, self.failing = progress.epoch, progress.failing
         self.ticks += 1
         for table, names in progress.files.items():
             self.files += sum(name != self._split.get(table) for name in names)

@@ -14,7 +14,6 @@ from datetime import datetime
 from threading import RLock
 from types import MappingProxyType
 from typing import Any, Concatenate, ParamSpec, TypeVar
-from weakref import ref
 
 from deltic.circuit.pending import PendingRows
 from deltic.connectors.offset_notes import without_offsets
@@ -67,8 +66,8 @@ class Commits:
         """The sizes by which another state planned its views, if definitions are to be planned as there."""
         self.tables: Mapping[str, TableDescription] | None = None
         """The tables of another state, if definitions are to be compiled as there."""
-        self.guarded: tuple[ref[object], DefinitionGuard] | None = None
-        """The open pipeline, and what must allow definitions: each statement of a draft, and each catalog as a whole."""
+        self.guarded: tuple[Callable[[], bool], DefinitionGuard] | None = None
+        """Whether the last pipeline is open, and what must allow definitions while it is: each statement of a draft, and each catalog."""
         self._settled = NOTHING
         """The definitions for which all that follows their commit has been done."""
         self._stated: Mapping[str, Collection[str]] | None = runtime.committed.program.functions
@@ -80,8 +79,8 @@ class Commits:
 
     @property
     def guard(self) -> DefinitionGuard | None:
-        """What must allow definitions. A pipeline that is gone, without a close, guards nothing."""
-        return None if self.guarded is None or self.guarded[0]() is None else self.guarded[1]
+        """What must allow definitions, while a pipeline is open."""
+        return self.guarded[1] if self.guarded is not None and self.guarded[0]() else None
 
     @contextmanager
     def turn(self) -> Iterator[None]:

@@ -139,7 +139,8 @@ class Contents:
             return take(stored, committed.snapshot(stored.spec.id))
 
     def failing(self) -> dict[str, int]:
-        """The views that have errors, as of the last commit, and the number of rows that fail in each."""
+        """The views that have errors, as of the last commit, and the number of rows that fail in each. Raises ClosedError."""
+        self.check_open()
         committed = self._runtime.committed
         return failing_views(definitions_of(committed), committed)
 

@@ -12,7 +12,6 @@ from datetime import datetime
 from threading import RLock
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
-from weakref import ref
 
 from deltic.connectors.connector import SourceSpec
 from deltic.connectors.file_loads import CsvOptions
@@ -555,8 +554,8 @@ class Session:
             calling(self._lock, apply_all)
             self._commits.install(draft.catalog, draft.dropped, notes(), replace=replace)
 
-    def _guard(self, pipeline: object, guard: Callable[[Catalog], DefinitionGuard]) -> Callable[[], None]:
-        """Checks all further definitions by a pipeline's guard of the current ones. Returns a function that ends this.
+    def _guard(self, is_open: Callable[[], bool], guard: Callable[[Catalog], DefinitionGuard]) -> None:
+        """Checks all further definitions by a pipeline's guard of the current ones, as long as the pipeline is open.
 
         Raises SetupError while another pipeline does.
         """
@@ -567,14 +566,7 @@ class Session:
                     expected="one open pipeline over a session",
                     remedy="close the other one first",
                 )
-            guarded = self._commits.guarded = ref(pipeline), guard(self._catalog)
-
-        def end() -> None:
-            with self._lock:
-                if self._commits.guarded is guarded:
-                    self._commits.guarded = None
-
-        return end
+            self._commits.guarded = is_open, guard(self._catalog)
 
     def _draft(self) -> Draft:
         return Draft(self._catalog, self._undeclared(), self._commits.guard)

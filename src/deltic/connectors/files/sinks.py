@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
+from secrets import token_hex
 from typing import Any, Final, TypeVar
 
 import pyarrow as pa
@@ -24,6 +25,8 @@ from deltic.connectors.sink import Owner
 from deltic.errors import SinkError
 
 MARKER: Final = "_deltic.json"
+CLAIM: Final = "claim"
+"""In a marker, the id of the claim: no two folders have the same one, unless one is a copy."""
 EPOCH: Final = "_epoch"
 _CHANGES: Final = re.compile(r"changes-([0-9]{12,})\.")
 _Result = TypeVar("_Result")
@@ -48,6 +51,12 @@ class _FileSink:
     def claim(self) -> None:
         """Raises SinkError if the folder cannot be created, belongs to another sink, or contains foreign files."""
         claim(self.folder, self._marker)
+
+    def claim_id(self) -> str | None:
+        """That of the folder's marker; None if an earlier version wrote it."""
+        content = self._written(lambda: disk.read(self.folder / MARKER))
+        marker = None if content is None else _parsed(content)
+        return None if marker is None else marker.get(CLAIM)
 
     def _encoded(self, rows: pa.Table) -> list[pa.Buffer]:
         assert self._format != "csv" or not any(pa.types.is_nested(field.type) for field in rows.schema), "refused at definition"
@@ -109,7 +118,7 @@ class SnapshotSink(_FileSink):
 def claim(folder: Path, marker: Mapping[str, str]) -> None:
     """Claims the folder for the marker's sink, or verifies its claim. Removes a dead writer's unfinished files. Raises SinkError."""
     name = f"sink {marker['sink']}"
-    content = json.dumps(marker, sort_keys=True).encode()
+    content = json.dumps({**marker, CLAIM: token_hex(8)}, sort_keys=True).encode()
     written(lambda: disk.make_folder(folder), folder, name)
     if not check_claim(folder, marker) and not written(lambda: disk.create_if_absent(folder / MARKER, [content]), folder, name):
         check_claim(folder, marker)
@@ -154,11 +163,8 @@ def written(act: Callable[[], _Result], folder: Path, name: str) -> _Result:
 
 def _compare(content: bytes, marker: Mapping[str, str], folder: Path, name: str) -> None:
     """Raises SinkError unless the content is this marker."""
-    try:
-        stored: Any = json.loads(content)
-    except ValueError:
-        stored = None
-    if not isinstance(stored, dict):
+    stored = _parsed(content)
+    if stored is None:
         raise SinkError(
             f"{name}: {folder / MARKER} is damaged", expected="the marker of a sink", remedy="empty the folder, or name another"
         )
@@ -169,6 +175,15 @@ def _compare(content: bytes, marker: Mapping[str, str], folder: Path, name: str)
                 expected=f"{key} {marker.get(key)}",
                 remedy="name another folder, or empty this one: the sink then gets all that its view holds",
             )
+
+
+def _parsed(content: bytes) -> dict[str, Any] | None:
+    """A marker; None if it is damaged."""
+    try:
+        marker: Any = json.loads(content)
+    except ValueError:
+        return None
+    return marker if isinstance(marker, dict) else None
 
 
 def _lines(content: bytes) -> list[bytes]:
