@@ -113,6 +113,15 @@ def test_conditions_on_rows_alone_are_below_the_join_with_their_partitions() -> 
     check(mixed(739950002342))
 
 
+@pytest.mark.parametrize("seed", [739950001366, 739950003707])
+def test_conditions_on_defaults_are_below_the_joins_that_they_do_not_concern(seed: int) -> None:
+    check(mixed(seed))
+
+
+def test_an_empty_plan_has_the_names_of_its_columns_without_a_projection() -> None:
+    check(mixed(739950005316))
+
+
 def test_random_recursive_programs_mean_the_same() -> None:
     for seed in range(12):
         if seed % 10 >= 5:
