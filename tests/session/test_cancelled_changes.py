@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import deltic
+from cores import both_cores
 from deltic.circuit import stage
 from deltic.trace.cancelling import uncancelled
 
@@ -46,6 +47,19 @@ def test_an_update_of_a_column_that_a_join_does_not_read_touches_no_matches(
         assert [_touched(session, {"id": 3, "region": region, "login": 5}) > 4_000 for region in ("r0", "new")] == [False, True]
         assert _touched(session, {"id": 3, "region": "new", "login": 6}) < 20
         assert not session.view("v").changes().num_rows
+
+
+def test_where_all_rows_cancel_no_batch_is_read() -> None:
+    with both_cores(), deltic.Session() as session:
+        session.sql(TABLES)
+        session.sql(f"CREATE MATERIALIZED VIEW v AS {VIEWS['inner']}")
+        session.insert("customers", [{"id": 1, "region": "r", "login": 0}])
+        session.insert("orders", [{"id": 1, "customer": 1, "amount": 7}])
+        session.update("customers", [{"id": 1, "region": "r", "login": 5}])
+        assert session.last_tick is not None
+        (join,) = (node.name for node in session._definitions.circuit.nodes if node.operator.name.startswith("join_trace"))
+        counters = session.last_tick.counters[join]
+        assert (counters.rows_in, counters.touched, counters.batches) == (2, 0, 0)
 
 
 def _touched(session: deltic.Session, customer: dict[str, Any]) -> int:

@@ -52,10 +52,10 @@ from deltic.optimizer.split_cases import split_cases
 from deltic.optimizer.split_filters import split_filters
 from deltic.optimizer.split_left_joins import split_left_joins
 from deltic.plan.columns import reference
-from deltic.plan.nodes import Distinct, Filter, Join, OverTicks, Plan, Project, TemporalFilter, TopK, Window
+from deltic.plan.nodes import Distinct, Filter, Join, OverTicks, Plan, Project, TemporalFilter, TopK, Values, Window
 from deltic.plan.streams import is_stream
 from deltic.plan.walk import kinds
-from deltic.schema import Type
+from deltic.schema import Schema, Type
 
 Rule = Callable[..., Plan]
 
@@ -193,6 +193,8 @@ def _named(plan: Plan, names: tuple[str, ...]) -> Plan:
     """The plan with these column names. Within a plan names have no meaning, so rules may drop them; the root gets them back."""
     if plan.schema.names == names:
         return plan
+    if isinstance(plan, Values):
+        return replace(plan, schema=Schema(tuple(replace(field, name=name) for name, field in zip(names, plan.schema, strict=True))))
     if isinstance(plan, Project):
         return replace(plan, columns=tuple((name, expr) for name, (_, expr) in zip(names, plan.columns, strict=True)))
     return Project(plan, tuple((name, reference(plan.schema, i)) for i, name in enumerate(names)))

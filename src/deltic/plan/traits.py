@@ -25,18 +25,23 @@ from deltic.expr.registry import FUNCTIONS
 
 
 def is_cheap(expr: Expr) -> bool:
-    """Whether the expression costs almost nothing and cannot fail: a column, a constant, a widening of a number or a type.
+    """Whether the expression costs almost nothing and cannot fail: a column, a constant, a widening of a number or a type, or one of
+    these with a default, which counts of subqueries have.
 
     >>> from deltic.schema import BIGINT, INT, STRING
     >>> number, text = Column(0, INT, True), Column(1, STRING, True)
     >>> is_cheap(Cast(number, BIGINT, True)), is_cheap(Cast(text, BIGINT, True)), is_cheap(Call("upper", (text,), STRING, True))
     (True, False, False)
+    >>> is_cheap(Call("coalesce", (number, Literal(0, INT)), INT, False)), is_cheap(Call("coalesce", (number, number), INT, True))
+    (True, False)
     """
     match expr:
         case Column() | OuterColumn() | Literal() | Constants() | LambdaVariable():
             return True
         case Cast():
             return is_cheap(expr.argument) and expr.type.is_numeric and not can_fail(expr)
+        case Call(function="coalesce", arguments=(argument, *defaults)):
+            return is_cheap(argument) and all(isinstance(default, Literal) for default in defaults)
         case Call():
             return expr.function == WIDENED and is_cheap(expr.arguments[0])
         case _:

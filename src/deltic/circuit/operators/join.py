@@ -91,6 +91,8 @@ class JoinOperator:
         keys = self.sought(delta, side)
         read = [*keys, *(delta.columns[word] for other, word in self.output if other == side)]
         kept = uncancelled(read, [delta.weights[pair[side]] for pair in self.weights])
+        if kept is not None and not len(kept):
+            return Match(delta, side, kept, (), ())
         rows, *found = probe(spine, keys if kept is None else [word[kept] for word in keys], other_words, context.counters)
         return Match(delta, side, rows if kept is None else kept[rows], *found)
 
