@@ -56,7 +56,17 @@ SPLIT = {
     "summed labels": f"SELECT b, sum(CASE WHEN a > {MEAN} THEN 3 WHEN a > (SELECT min(a) FROM u) THEN 1 ELSE 0 END) AS s FROM t GROUP BY b",
     "days": """SELECT a, if(b = 1, DATE'2024-01-02', DATE'2024-01-01') < q.m AS c
         FROM t, (SELECT max(if(b = 1, DATE'2024-01-02', DATE'1960-01-01')) AS m FROM u) AS q""",
+    "a window": "SELECT a, CASE WHEN a > avg(a) OVER () THEN 'above' ELSE 'below' END AS c FROM t",
+    "a window of a partition": "SELECT a, b, a < max(a) OVER (PARTITION BY b) AS c FROM t",
+    "summed by a group": """SELECT t.b, sum(CASE WHEN t.a > q.m THEN t.b ELSE -1 END) AS s, count(*) FILTER (WHERE t.a > q.m) AS n
+        FROM t JOIN (SELECT b, avg(a) AS m FROM u GROUP BY b) AS q ON t.b = q.b GROUP BY t.b""",
     "grouped with another": f"SELECT b, if(a > {MEAN}, 1, NULL) AS c, max(a) AS n FROM t GROUP BY 1, 2",
+}
+IN_TURN = {
+    "two of a group": """SELECT t.a, t.b FROM t JOIN (SELECT b, avg(a) AS m, avg(b) AS n FROM u GROUP BY b) AS q ON t.b = q.b
+        WHERE t.a > q.m AND t.b >= q.n""",
+    "two of a window": """SELECT a, b FROM (SELECT a, b, avg(a) OVER (PARTITION BY b) AS m, avg(b) OVER (PARTITION BY b) AS n FROM t)
+        WHERE a >= m AND b >= n""",
 }
 WHOLE = {
     "both": f"SELECT a, CASE WHEN a > {MEAN} THEN 'above' ELSE 'below' END AS c, {MEAN} AS m FROM t",
@@ -64,7 +74,7 @@ WHOLE = {
     "equal": "SELECT a, CASE WHEN a = (SELECT max(a) FROM u) THEN 1 ELSE 2 END AS c FROM t",
     "summed": f"SELECT if(a > {MEAN}, 1, 0) AS c, sum((SELECT max(b) FROM u)) AS s FROM t GROUP BY 1",
 }
-QUERIES = {**SPLIT, **WHOLE}
+QUERIES = {**SPLIT, **IN_TURN, **WHOLE}
 SEEDS = [(1, 1, 3), (4, 3, 3), *slow(*((seed, shards, 8) for seed in rotating(12) for shards in (1, 3)))]
 
 
@@ -88,6 +98,11 @@ WORK = {
         ELSE 'low' END AS c FROM t""",
     "summed labels": """SELECT g, sum(CASE WHEN x > m * 1.5 THEN 2 WHEN x > m THEN 1 ELSE 0 END) AS s
         FROM t, (SELECT avg(x) AS m FROM t) AS q GROUP BY g""",
+    "a window": "SELECT id, CASE WHEN x > avg(x) OVER (PARTITION BY g) THEN 'above' ELSE 'below' END AS c FROM t",
+    "counted by a group": """SELECT t.g, count(*) FILTER (WHERE t.x > q.m) AS n
+        FROM t JOIN (SELECT g, avg(x) AS m FROM t GROUP BY g) AS q ON t.g = q.g GROUP BY t.g""",
+    "two of a group": """SELECT t.id FROM t JOIN (SELECT g, avg(x) AS m, avg(id) AS k FROM t GROUP BY g) AS q ON t.g = q.g
+        WHERE t.x > q.m AND t.id >= q.k""",
     "or": "SELECT id FROM t WHERE x > (SELECT avg(x) FROM t) OR id / 2 < (SELECT avg(id) - 2300 FROM t)",
     "above both": "SELECT id FROM t WHERE x > (SELECT avg(x) FROM t) AND x > (SELECT avg(x) + 1 FROM t WHERE g = 1)",
     "grouped": "SELECT g, if(x > (SELECT avg(x) FROM t), 1, 0) AS c, count(*) AS n FROM t GROUP BY 1, 2",

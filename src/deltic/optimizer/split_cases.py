@@ -18,11 +18,13 @@ from deltic.expr.functions import resolve
 from deltic.expr.functions.signature import flattened
 from deltic.expr.nodes import TRUE, Call, Case, Column, Expr, Literal, calls_python, columns_of
 from deltic.optimizer.fold import OPPOSITE, fold, fold_condition
+from deltic.optimizer.join_partitions import over_groups, with_groups
 from deltic.plan.columns import (
     all_columns,
     choose_columns,
     columns_of_all,
     compared,
+    conjunction,
     conjuncts,
     disjunction,
     is_not_null,
@@ -37,9 +39,9 @@ from deltic.plan.columns import (
 from deltic.plan.divided_joins import has_range
 from deltic.plan.guarded_keys import exchanged
 from deltic.plan.guarded_ranges import always_has_one_row
-from deltic.plan.nodes import Aggregate, Filter, Join, Plan, Project, Reference, union_of
+from deltic.plan.nodes import Aggregate, Filter, Join, Plan, Project, Reference, Window, union_of
 from deltic.plan.outside_ranges import has_outside_range, has_value
-from deltic.plan.ranges import inequality
+from deltic.plan.ranges import inequality, range_of
 from deltic.plan.streams import is_of_ticks, is_stream
 from deltic.plan.walk import expressions, kinds, map_expressions, transform
 from deltic.schema import BOOLEAN, DATE, INT, TIMESTAMP, TIMESTAMP_NTZ, Type
@@ -75,7 +77,7 @@ def split_cases(plan: Plan) -> Plan:
             Table t (x)
             Reused [1]
     """
-    if is_of_ticks(plan) or Join not in kinds(plan) or Reference in kinds(plan):
+    if is_of_ticks(plan) or kinds(plan).isdisjoint((Join, Window)) or Reference in kinds(plan):
         return plan
     return transform(plan, _split)
 
@@ -83,7 +85,11 @@ def split_cases(plan: Plan) -> Plan:
 def _split(plan: Plan) -> Plan:
     match plan:
         case Project():
-            split = _answered(plan.input, [expr for _, expr in plan.columns])
+            below, exprs = plan.input, [expr for _, expr in plan.columns]
+            if isinstance(below, Window) and (joined := with_groups(below)) is not None:
+                exprs = [over_groups(expr, below) for expr in exprs]
+                below = joined
+            split = _answered(below, exprs)
             if split is None:
                 return plan
             return Project(split.plan, tuple((name, expr) for (name, _), expr in zip(plan.columns, split.exprs, strict=True)))
@@ -151,6 +157,9 @@ def _answered(below: Plan, exprs: Sequence[Expr], tested: Collection[Expr | None
     """
     predicate = below.predicate if isinstance(below, Filter) else None
     join = below.input if isinstance(below, Filter) else below
+    if isinstance(join, Join) and join.kind == "inner" and join.residual is not None:
+        predicate = join.residual if predicate is None else conjunction([join.residual, predicate])
+        join = replace(join, residual=None)
     if not isinstance(join, Join) or is_stream(join) or (base := _base(join)) is None:
         return None
     every = [*exprs, *(() if predicate is None else (predicate,))]
@@ -208,7 +217,14 @@ def _values(plan: Plan, start: int) -> list[tuple[Plan, Mapping[int, int]]]:
 
 
 def _is_asked(join: Join, predicate: Expr, base: _Base) -> bool:
-    """Whether a part of a filter tests several comparisons with values, such that no join looks rows up by all of them."""
+    """Whether a filter tests several comparisons with values, such that no join looks rows up by all of them."""
+    by = None if base.join is None else range_of(replace(join, kind="inner", residual=predicate))
+    if by is not None and not by.is_interval:  # of one comparison; those with values of all rows are joined in turn (order_joins)
+        parts = [part for part in conjuncts(predicate) if not columns_of(part) <= base.columns.keys()]
+        asked = [_question(part, base.columns, tested=False) for part in parts]
+        points = {each[0].point for each in asked if each is not None and each[0].point is not None}
+        if 1 < len(points) == len(parts):
+            return True
     for part in conjuncts(predicate):
         branches = flattened("or", (part,))
         compared_parts = [branch for branch in branches if not columns_of(branch) <= base.columns.keys()]

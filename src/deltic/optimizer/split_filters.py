@@ -60,7 +60,9 @@ class _Parted:
 def _split(plan: Plan) -> Plan:
     if type(plan) is not Aggregate or not isinstance(join := plan.input, Join) or Reference in kinds(plan) or is_stream(plan):
         return plan
-    if join.kind != "inner" or join.keys or join.residual is not None or (beside := _beside_a_value(join)) is None:
+    if join.keys:
+        return answered_groups(plan)
+    if join.kind != "inner" or join.residual is not None or (beside := _beside_a_value(join)) is None:
         return plan
     rows, places = beside
     calls = [(name, _parted(call, places, join)) for name, call in plan.aggregates]
