@@ -167,7 +167,8 @@ class ProgramRun:
             for one, own in zip(kept, words.tolist(), strict=True):
                 self._keep(one, own + indexes)
         sought = self._spines[op.SPINE_SOUGHT :: op.SPINE].tolist()
-        Spine.count_all_sought(zip(map(self._context.state.__getitem__, self._program.arrangements), sought, strict=True))
+        spines, names = self._context.state, self._program.arrangements
+        Spine.count_all_sought([(spines[name], keys) for name, keys in zip(names, sought, strict=True) if keys])
 
     def _keep(self, appended: Words, size: int) -> None:
         """Appends registers, copied to one block. size: the words that they take at most, with their indexes."""
