@@ -6,6 +6,7 @@ import doctest
 import importlib
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from random import Random
 from unittest.mock import patch
 
@@ -151,9 +152,7 @@ def test_each_rule_alone_keeps_the_relation(rule: object, seeds: range) -> None:
     assert callable(rule)
     changed = 0
     for seed in seeds:
-        program = mixed(seed)
-        tables = applied(empty(program.tables), program.ticks[0])
-        tables["events"] = events(seed)
+        program, tables, written = evaluated(seed)
         made = (
             *(
                 of_times,
@@ -168,7 +167,6 @@ def test_each_rule_alone_keeps_the_relation(rule: object, seeds: range) -> None:
             ),
             of_first_rows,
         )
-        written = {view: result(view, tables) for view in program.views.values()}
         known = {view: relation for view, relation in written.items() if isinstance(relation, Relation)}
         for view, relation in written.items():  # which the plans below may read seven times, with a recursion in them
             if (after := rule(view)) != view:
@@ -180,6 +178,14 @@ def test_each_rule_alone_keeps_the_relation(rule: object, seeds: range) -> None:
                 changed += 1
                 assert result(after, tables, known) == result(plan, tables, known), f"{program}: {show(plan)}"
     assert changed > len(seeds) // 20
+
+
+@cache
+def evaluated(seed: int) -> tuple[Case, dict[str, Relation], dict[Plan, Relation | type[EvaluationError]]]:
+    """A program, its tables after the first tick and a stream of events, and what its views are then; for all rules."""
+    program = mixed(seed)
+    tables = {**applied(empty(program.tables), program.ticks[0]), "events": events(seed)}
+    return program, tables, {view: result(view, tables) for view in program.views.values()}
 
 
 DAY_US = 86_400_000_000
