@@ -1,7 +1,6 @@
 """Comparisons between the two sides of a join: by which of them rows are looked up in order, and what is left to test on each match.
 
-A range is a point of one side between two bounds of the other, or on one side of one bound. Of several bounds below it, or above it, as in
-`x > a AND x > b`, the nearest is one. Values are compared by their words, so a type
+A range is a point of one side between two bounds of the other, or on one side of one bound. Values are compared by their words, so a type
 whose words do not sort, such as STRING, has no ranges. Two comparisons that share no operand, such as those of overlapping intervals, are
 two ranges without common matches.
 """
@@ -13,11 +12,11 @@ from dataclasses import dataclass, replace
 from itertools import permutations
 from typing import Final, NamedTuple
 
-from deltic.expr import case, cast
+from deltic.expr import cast
 from deltic.expr.failing import can_fail
 from deltic.expr.nodes import Call, Cast, Expr, Literal, calls_python, columns_of, outer_columns
 from deltic.expr.typing import cast_can_fail
-from deltic.plan.columns import compared, conjunction, conjuncts, is_not_null, shift
+from deltic.plan.columns import compared, conjunction, conjuncts, shift
 from deltic.plan.join_nodes import Join, is_word
 from deltic.schema import BIGINT, DOUBLE, FLOAT, NULL, Type
 
@@ -76,12 +75,11 @@ def range_of(join: Join) -> Range | None:
     compared = _comparisons(parts, width)
     for pair in permutations(compared, 2):
         if (of_point := on_one_point(*pair)) is not None and _is_point(of_point[0].greater, *of_point):
-            return _range(of_point[0].greater, of_point, compared, parts, width)
+            return _range(of_point[0].greater, of_point, parts, width)
     for each in compared:
         point = each.lesser if each.greater == each.open else each.greater
-        # Where there is no bound, the condition is TRUE of a NULL.
-        if each.open is None or not point.nullable or is_not_null(point) in parts:
-            return _range(point, (each,), compared, parts, width)
+        if each.open is None or not point.nullable:  # the condition is TRUE of a NULL where there is no bound
+            return _range(point, (each,), parts, width)
     return None
 
 
@@ -200,34 +198,14 @@ def inequality(part: Expr) -> tuple[Expr, Expr, bool] | None:
     return lesser, greater, strict
 
 
-def _range(point: Expr, used: Sequence[Inequality], all_compared: Sequence[Inequality], parts: Sequence[Expr], width: int) -> Range:
-    """The range of a point of which the used comparisons, and others like them, state the bounds."""
+def _range(point: Expr, used: Sequence[Inequality], parts: Sequence[Expr], width: int) -> Range:
+    """The range of a point of which the used comparisons state the bounds."""
     side = int(min(columns_of(point)) >= width)
     bounds: dict[bool, RangeBound] = {}
-    dropped: list[Expr] = [is_not_null(point)]  # as every point that is looked up
     for each in used:
         is_low = each.greater == point
-        alike = [each, *(other for other in all_compared if other is not each and _is_alike(each, other, is_low=is_low))]
-        bound = _nearest([other.lesser if is_low else other.greater for other in alike], is_low=is_low)
-        bounds[is_low] = RangeBound(bound if side else shift(bound, -width), each.strict, each.open is not None and bound == each.open)
-        dropped += [other.part for other in alike if not can_fail(other.part)]
+        bound = each.lesser if is_low else each.greater
+        bounds[is_low] = RangeBound(bound if side else shift(bound, -width), each.strict, bound == each.open)
+    dropped = [each.part for each in used if not can_fail(each.part)]
     rest = tuple(part for part in parts if part not in dropped)
     return Range(side, shift(point, -width) if side else point, bounds.get(True), bounds.get(False), rest)
-
-
-def _is_alike(one: Inequality, other: Inequality, *, is_low: bool) -> bool:
-    """Whether another comparison bounds the same point from the same side, such that the nearer of both bounds stands for both."""
-    points = (one.greater, other.greater) if is_low else (one.lesser, other.lesser)
-    if points[0] != points[1] or one.strict != other.strict or one.open is not None or other.open is not None:
-        return False
-    return not can_fail(one.part) and not can_fail(other.part)
-
-
-def _nearest(bounds: Sequence[Expr], *, is_low: bool) -> Expr:
-    """The greatest of bounds below a point, or the least of those above it; NULL if one of them is, of which no comparison is TRUE."""
-    nearest, *others = bounds
-    for bound in others:
-        nearer, farther = ("greater_equal", "less") if is_low else ("less_equal", "greater")
-        choices = [(compared(nearer, nearest, bound), nearest), (compared(farther, nearest, bound), bound)]
-        nearest = case(choices, Literal(None, nearest.type))
-    return nearest
