@@ -25,6 +25,7 @@ from deltic.trace.encoding import words_of
 from deltic.trace.fixpoint import Joined, LinearJoin, LinearRecursion, fixpoint
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
+from deltic.trace.workers import ALONE
 
 VERIFIED_AT_ONCE = 1 << 26
 """Bytes of mapped state that are verified as a whole before the kernel reads it; with more, operators verify the pages that they read."""
@@ -125,11 +126,8 @@ class Loop:
             change = consolidate(Rows(last.columns[:-1], last.weights))
             raise divergence(self.feedback, limit, result.growth, change, context)
         changes = [[_rearranged(part, order) for part in result.changes] for order in self.orders.values()]
-        parts = [result.sums, result.derivations, *changes]
-        if len(result.sums) == 1:
-            whole = [consolidate(part) for (part,) in parts]
-        else:
-            whole = context.workers.map(lambda several, _: consolidate(Rows.concat(several)), parts)
+        workers = context.workers if len(result.sums) > 1 else ALONE
+        whole = workers.map(lambda parts, _: consolidate(Rows.concat(parts)), [result.sums, result.derivations, *changes])
         for name, batch in zip((self.arrangement, *self.orders), whole[1:], strict=True):
             append(name, batch, context)
         return whole[0]
