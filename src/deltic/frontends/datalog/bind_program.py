@@ -284,7 +284,8 @@ class DatalogBinder:
         source = namespace.relation(atom.name)
         if source is None:
             names = (*self.declarations.relations, *namespace.names())
-            raise UnknownName(f"there is no relation {atom.name}", span=atom.place, remedy=did_you_mean(atom.name, names))
+            remedy = did_you_mean(atom.name, names)
+            raise UnknownName.of_relation(atom.name, f"there is no relation {atom.name}", span=atom.place, remedy=remedy)
         plan = Table(source, atom.place) if isinstance(source, TableSchema) else source
         if relation is None:
             return _of_session(atom.name, plan)
