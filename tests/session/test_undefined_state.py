@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import deltic
-from deltic.errors import StateError, UnknownName
+from deltic.errors import CircuitError, StateError, UnknownName
 
 TABLE = "CREATE TABLE Orders (id BIGINT PRIMARY KEY);"
 SCRIPT = TABLE + "CREATE MATERIALIZED VIEW spend AS SELECT count(*) AS n FROM orders;"
@@ -45,6 +45,17 @@ def test_a_name_that_was_dropped_is_not_in_the_state(tmp_path: Path) -> None:
         with pytest.raises(UnknownName) as caught:
             session.view("spend")
         assert "the state has" not in str(caught.value)
+
+
+def test_names_are_suggested_as_the_dialect_writes_them() -> None:
+    with deltic.Session() as session:
+        session.sql(TABLE.replace("Orders", "orders"))
+        with pytest.raises(UnknownName, match="did you mean 'Orders'"):
+            session.datalog("output relation R(x: s64)\nR(x) :- Order(x).")
+        with pytest.raises(UnknownName, match="did you mean 'orders'"):
+            session.datalog(".decl r(x: number)\n.output r\nr(x) :- order(x).", dialect="souffle")
+        with pytest.raises(CircuitError, match="twice: the type of the result is missing"):
+            session.register("twice", twice)
 
 
 def twice(x: int) -> int:
