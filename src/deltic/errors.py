@@ -10,7 +10,7 @@ import difflib
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Self
 
 WIDTH: Final = 240
 """Of a line longer than twice this, an error shows this many characters after the place, and half as many before it."""
@@ -85,6 +85,11 @@ class DelticError(Exception):
         self.span = span
         self.args = (self._text(),)
 
+    def advise(self, remedy: str) -> None:
+        """Says what to do instead."""
+        self.remedy = remedy
+        self.args = (self._text(),)
+
     def _text(self) -> str:
         place = "" if self.span is None else f"{self.span.name}:{self.span.line}:{self.span.column}: "
         lines = [f"[{self.code}] {place}{shortened(self.message)}"]
@@ -122,9 +127,19 @@ class SyntaxFailure(QueryError):
 
 
 class UnknownName(QueryError):
-    """A table, view, column, function or hint that does not exist."""
+    """A table, view, column, function or hint that does not exist. relation: its name, of a table or view."""
 
     code = "DELTIC-1002"
+    relation: str | None = None
+
+    @classmethod
+    def of_relation(
+        cls, name: str, message: str, *, span: Span | None = None, expected: str | None = None, remedy: str | None = None
+    ) -> Self:
+        """The error for a table or view."""
+        error = cls(message, span=span, expected=expected, remedy=remedy)
+        error.relation = name
+        return error
 
 
 class AmbiguousName(QueryError):

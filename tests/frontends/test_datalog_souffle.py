@@ -161,6 +161,27 @@ def written(folder: Path) -> tuple[str, str]:
     return (folder / "out" / "far.csv").read_text(), (folder / "far.csv").read_text()
 
 
+def test_aggregates_of_several_programs_in_a_session() -> None:
+    with deltic.Session() as session:
+        session.sql("CREATE TABLE paid (id BIGINT PRIMARY KEY, who BIGINT NOT NULL, amount BIGINT NOT NULL)")
+        direct = ".decl p(s: number)\n.output p\np(s) :- s = sum x : { paid(_, _, x) }."
+        with pytest.raises(Unsupported, match=r"help: the program does not declare paid; read it by a relation that it declares: r\(x\)"):
+            session.datalog(direct, dialect="souffle")
+        for name in ("p", "q"):
+            session.datalog(
+                f"""
+                .decl {name}(w: number, s: number)
+                .decl {name}_paid(id: number, w: number, x: number)
+                .output {name}
+                {name}_paid(i, w, x) :- paid(i, w, x).
+                {name}(w, s) :- paid(_, w, _), s = sum x : {{ {name}_paid(_, w, x) }}.
+                """,
+                dialect="souffle",
+            )
+        session.insert("paid", [{"id": id, "who": id % 2, "amount": id} for id in range(4)])
+        assert session.view("p").rows() == session.view("q").rows() == [{"w": 0, "s": 2}, {"w": 1, "s": 4}]
+
+
 def test_files_are_those_that_the_program_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "more").mkdir()
     (tmp_path / "p.dl").write_text(FILES)

@@ -464,7 +464,7 @@ def test_functions_that_cannot_be_registered() -> None:
             (("abs", abs, int), "abs is a builtin function"),
             (("", shout, str), "invalid name of a function"),
             (("f", 5, int), "cannot be called"),
-            (("f", shout), "invalid type None of the result"),
+            (("f", shout), "the type of the result is missing"),
             (("f", shout, "ARRAY"), "invalid type 'ARRAY' of the result"),
             (("f", lambda *, x: x, int), "requires x by keyword"),
         ):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from datetime import date, datetime
 from typing import Any
 
+import polars
 import pyarrow as pa
 import pytest
 
@@ -231,3 +233,19 @@ def test_closed_session(session: deltic.Session, goldens: Goldens) -> None:
 
 def test_the_texts_are_those_of_the_cases(goldens: Goldens) -> None:
     goldens.check_names(NAMES)
+
+
+def test_times_of_frames_become_dates_as_the_error_says() -> None:
+    with deltic.Session() as session:
+        session.sql("CREATE TABLE days (day DATE)")
+        times = pa.table({"day": pa.array([datetime(2024, 5, 1)])})
+        frame, rows = times.to_pandas(), polars.DataFrame({"day": [datetime(2024, 5, 1)]})
+        for one in (times, frame, rows):
+            with pytest.raises(
+                errors.FrameError, match=r"help: in pandas frame\['day'\]\.dt\.date, in Polars \.dt\.date\(\), in Arrow \.cast"
+            ):
+                session.insert("days", one)
+        frame["day"] = frame["day"].dt.date
+        for right in (frame, rows.with_columns(polars.col("day").dt.date()), pa.table({"day": times["day"].cast("date32")})):
+            session.insert("days", right)
+        assert session.query("SELECT DISTINCT day FROM days").rows() == [{"day": date(2024, 5, 1)}]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import deltic
-from deltic.errors import ClockError, SetupError
+from deltic.errors import ClockError, SetupError, Unsupported
 from deltic.frontends.sql import bind_query
 from deltic.plan.evaluate import Moment, evaluate
 from deltic.plan.relation import Relation
@@ -45,6 +45,69 @@ def test_now_equals_a_literal_in_its_place(session: deltic.Session) -> None:
             fixed = query.replace("current_timestamp()", literal).replace("current_timestamp", literal).replace("now()", literal)
             tables = {"r": {tuple(random_row(rng, id).values()): 1 for id in range(20)}}
             assert evaluate(plan, tables, now=now) == evaluate(bind_query(fixed, name, catalog), tables), name
+
+
+DAYS = (
+    "d = current_date",
+    "d >= current_date() - 2",
+    "d > current_date - INTERVAL 2 DAYS",
+    "d BETWEEN date_sub(current_date(), 1) AND current_date() + 1",
+    "NOT (d <= curdate())",
+    "d + 2 = current_date() + 1",
+    "d + INTERVAL 5 HOURS < current_date()",
+    "d >= current_date() + INTERVAL 5 HOURS",
+    "d = current_date() + INTERVAL 1 HOUR",
+    "d = CAST(now() AS DATE)",
+    "date(t) = current_date()",
+    "t >= current_date()",
+    "t < current_date() + INTERVAL 1 DAY",
+    "t > now() AND u >= date_sub(current_date(), 1)",
+    "CAST(t AS TIMESTAMP_NTZ) >= current_date()",
+    "datediff(current_date(), d) < 2",
+    "datediff(t, current_date()) BETWEEN -1 AND 1",
+    "current_date() - d <= INTERVAL '1' DAY",
+    "now() - t < INTERVAL 1 DAY",
+    "t - now() >= INTERVAL 3 HOURS",
+)
+"""Conditions on the day, and on the time since or until a moment."""
+
+
+def test_conditions_on_the_day_equal_a_query_at_that_time(session: deltic.Session) -> None:
+    session.advance_to(START)
+    session.sql(TABLE)
+    for i, condition in enumerate(DAYS):
+        session.sql(f"CREATE MATERIALIZED VIEW v{i} AS SELECT id FROM r WHERE {condition}")
+    rng, seen = random.Random(3), [0] * len(DAYS)
+    session.insert("r", [random_row(rng, id) for id in range(200)])
+    midnight = START.replace(hour=0)
+    for hours in (12, 23, 24, 25, 36, 48, 72, 100):
+        for off in (-1, 0, 1):
+            session.advance_to(max(START, midnight + timedelta(hours=hours) + off * MICROSECOND))
+            for i, condition in enumerate(DAYS):
+                rows = sorted(session.query(f"SELECT id FROM r WHERE {condition}").rows(), key=repr)
+                assert sorted(session.view(f"v{i}").rows(), key=repr) == rows, (condition, session.now)
+                seen[i] += len(rows)
+    assert [condition for condition, count in zip(DAYS, seen, strict=True) if not count] == ["d = current_date() + INTERVAL 1 HOUR"]
+
+
+def test_what_is_due_at_a_midnight_touches_its_rows_alone(session: deltic.Session) -> None:
+    session.advance_to(START)
+    session.sql(TABLE + "CREATE MATERIALIZED VIEW v AS SELECT id FROM r WHERE d >= current_date() - 7")
+    session.insert("r", [{"id": id, "t": None, "u": None, "d": START.date() + timedelta(days=id)} for id in range(1000)])
+    session.advance_to(START.replace(hour=0) + timedelta(days=8))
+    assert session.last_tick is not None and len(session.view("v")) == 999
+    assert max(counters.touched for counters in session.last_tick.counters.values()) < 20
+    assert session.next_due == START.replace(hour=0) + timedelta(days=9)
+
+
+@pytest.mark.parametrize(
+    "condition", ["t = current_date()", "t <= current_date()", "t > current_date()", "t >= current_date() + INTERVAL 1 HOUR"]
+)
+def test_a_time_is_not_compared_with_the_midnight_before_it(session: deltic.Session, condition: str) -> None:
+    session.advance_to(START)
+    session.sql(TABLE)
+    with pytest.raises(Unsupported, match=r"(?s)this comparison of a time and current_date\(\).*CAST\(at AS DATE\)"):
+        session.sql(f"CREATE MATERIALIZED VIEW v AS SELECT id FROM r WHERE {condition}")
 
 
 def test_rows_appear_and_disappear_at_their_microsecond(session: deltic.Session) -> None:

@@ -24,6 +24,7 @@ CONDITIONS = {
     "exactly": "t = now()",
     "not_yet": "NOT (t <= now())",
     "month": "t + INTERVAL 1 MONTH > now() AND d < now()",
+    "since_days": "now() - t < INTERVAL 36 HOURS AND now() - u >= INTERVAL -1 DAY",
     "twice": "t < now() - INTERVAL 1 DAY AND u < now() AND d < now() + INTERVAL 1 DAY",
 }
 QUERIES = {name: f"SELECT id, d FROM r WHERE {condition}" for name, condition in CONDITIONS.items()}

@@ -21,7 +21,7 @@ from deltic.connectors.list_views import without_list_views
 from deltic.connectors.recognise import Column
 from deltic.domains import has_nanoseconds, of_numpy, unfit, with_fields
 from deltic.errors import ConstraintViolation, FrameError
-from deltic.schema import BINARY, Field, Type
+from deltic.schema import BINARY, DATE, Field, Type
 from deltic.variants import of_pyspark
 
 MISSING: Final = ("NAType", "NaTType")
@@ -43,8 +43,15 @@ def fit(column: Column, field: Field, where: str) -> pa.ChunkedArray[Any]:
         return plain
     if not may_become(plain.type, field.type):
         message = f"{where}, column {field.name}: found Arrow {column.type}"
-        raise FrameError(message, expected=field.type.values, remedy="convert the column first")
+        raise FrameError(message, expected=field.type.values, remedy=_column_conversion(plain.type, field))
     return _checked(lambda part: cast(part, field.type), plain, field, where)
+
+
+def _column_conversion(found: pa.DataType, field: Field) -> str:
+    """How a column of a frame becomes one of the field's type."""
+    if pa.types.is_timestamp(found) and field.type == DATE:
+        return f"in pandas frame['{field.name}'].dt.date, in Polars .dt.date(), in Arrow .cast('date32')"
+    return "convert the column first"
 
 
 def check_parts(column: pa.Array[Any] | pa.ChunkedArray[Any], field: Field, where: str) -> None:

@@ -22,6 +22,13 @@ REGISTERED: Final = (
 """What to do about a function that SQL calls."""
 
 
+TOGETHER: Final = (
+    "make all definitions at once: session.program(deltic.Program(deltic.UDF(name, function, type), script, …)), "
+    "of SQL, Datalog and circuits, drops views that it lacks"
+)
+"""What to do about a function whose views come later, or never."""
+
+
 def check_functions(recorded: Mapping[str, Collection[str]], circuit: Dataflow, registered: Mapping[str, UserFunction]) -> None:
     """Raises StateError for a function of the state that is missing in the circuit, or has changed.
 
@@ -35,8 +42,8 @@ def check_functions(recorded: Mapping[str, Collection[str]], circuit: Dataflow, 
         if name not in supplied:
             raise StateError(
                 f"the state has views that use the function {name}, which the program lacks{instead and f': {instead}'}",
-                expected="first of all a circuit with that function, or views in SQL that call it",
-                remedy=REGISTERED if registered else REMEDY,
+                expected="views that call it among the first definitions of the session",
+                remedy=REGISTERED if instead else TOGETHER,
             )
         if not set(digests) <= set(supplied[name]):
             words = [word for word, function in registered.items() if function.name == name]

@@ -6,12 +6,12 @@ One lock orders ticks and definitions; reads take none and see the last commit.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from threading import RLock
 from types import MappingProxyType, TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from deltic.connectors.connector import SourceSpec
 from deltic.connectors.file_loads import CsvOptions
@@ -67,6 +67,10 @@ if TYPE_CHECKING:
     import pyspark.sql
 
     from deltic.frontends.dataframes import Frames
+_UNDEFINED: Final = (
+    "run the whole script that defines it, since the state's views that the first definitions of a session lack are dropped; "
+    "deltic.open(folder) reads the state without one"
+)
 
 
 class Session:
@@ -154,7 +158,7 @@ class Session:
         args: the values of parameters: a dict for `:name`, or a list for `?`. A definition keeps the values that it is made with.
         Raises QueryError with the place in the script; EvaluationError if the query of a new view fails on the rows of its tables.
         """
-        with self._commits.turn():
+        with self._commits.turn(), self._knowing_the_state():
             steps = self._read(script, name, args)
             for number, step in enumerate(steps):
                 epoch = self.epoch
@@ -191,7 +195,8 @@ class Session:
         EXPLAIN before the query answers its plan and circuit, as one row, `plan`.
         args: as in `sql`. It runs in this process, on Spark too. Raises QueryError with the place; EvaluationError if it fails on a row.
         """
-        return answered(self._contents, query, args, name, self._iteration_limit)
+        with self._knowing_the_state():
+            return answered(self._contents, query, args, name, self._iteration_limit)
 
     def _typed_transaction(self) -> TypedTransaction:
         """A transaction whose statements come one by one."""
@@ -215,7 +220,7 @@ class Session:
         reads. dialect: the syntax, DDlog's or Soufflé's. inspect: receives each line that Inspect prints; by default, on standard error.
         """
         source = Datalog.of(program, name, dialect)
-        with self._commits.turn():
+        with self._commits.turn(), self._knowing_the_state():
             draft = self._draft()
             for statement in datalog_statements(source, draft, warn=warn):  # from here, so that its warnings name the caller's line
                 draft.apply(statement)
@@ -620,7 +625,8 @@ class Session:
             expected = f"one of {', '.join(self.views)}" if self.views else "a view created by CREATE MATERIALIZED VIEW"
             table = self._catalog.tables.get(name.lower())
             remedy = f"to read a table: CREATE MATERIALIZED VIEW v AS SELECT * FROM {table.name}" if table else None
-            raise UnknownName(f"there is no view {name}", expected=expected, remedy=remedy)
+            with self._knowing_the_state():
+                raise UnknownName.of_relation(name, f"there is no view {name}", expected=expected, remedy=remedy)
         if not definition.materialized:
             raise CatalogError(f"view {definition.name} is not materialized", remedy="CREATE MATERIALIZED VIEW keeps a view's content")
         return View(self._contents, definition.name, self.spark)
@@ -629,8 +635,21 @@ class Session:
         """A table's schema by its name."""
         table = self._contents.definitions.catalog.tables.get(folded(name, "table"))
         if table is None:
-            raise unknown_table(name, self.tables, is_view=folded(name, "table") in self._catalog.views)
+            with self._knowing_the_state():
+                raise unknown_table(name, self.tables, is_view=folded(name, "table") in self._catalog.views)
         return table
+
+    @contextmanager
+    def _knowing_the_state(self) -> Iterator[None]:
+        """An error about a table or view that the state has, and that this session has not defined, says so."""
+        try:
+            yield
+        except UnknownName as error:
+            state, name = self._runtime.committed.program, (error.relation or "").lower()
+            stated = next((one for one in (*state.tables, *state.views) if one.lower() == name), None)
+            if stated is not None and all(one.lower() != name for one in self._catalog.names()):
+                error.advise(f"the state has {stated}, which this session has not defined: {_UNDEFINED}")
+            raise
 
     @property
     def tables(self) -> tuple[str, ...]:

@@ -342,4 +342,5 @@ def _check_key(table: TableSchema, ops: Any) -> None:
 def unknown_table(name: str, tables: tuple[str, ...], *, is_view: bool = False) -> UnknownName:
     if is_view:
         return UnknownName(f"{name} is a view, not a table", expected="a table", remedy="change the tables that it reads; it follows them")
-    return UnknownName(f"there is no table {name}", expected=f"one of {', '.join(tables)}" if tables else "a table created by CREATE TABLE")
+    expected = f"one of {', '.join(tables)}" if tables else "a table created by CREATE TABLE"
+    return UnknownName.of_relation(name, f"there is no table {name}", expected=expected)

@@ -284,7 +284,10 @@ class DatalogBinder:
         source = namespace.relation(atom.name)
         if source is None:
             names = (*self.declarations.relations, *namespace.names())
-            raise UnknownName(f"there is no relation {atom.name}", span=atom.place, remedy=did_you_mean(atom.name, names))
+            if atom.name[:1].isupper():  # as DDlog writes relations
+                names = tuple(one[:1].upper() + one[1:] for one in names)
+            remedy = did_you_mean(atom.name, names)
+            raise UnknownName.of_relation(atom.name, f"there is no relation {atom.name}", span=atom.place, remedy=remedy)
         plan = Table(source, atom.place) if isinstance(source, TableSchema) else source
         if relation is None:
             return _of_session(atom.name, plan)

@@ -51,11 +51,13 @@ class Rules:
         self.relations: list[RelationDeclaration] = []
         self.rules: list[DatalogRule] = []
         self._numbers = count(1)
+        self._head = ""
 
     def add(self, heads: Iterable[AtomTerm], body: Sequence[Term], span: Span) -> None:
         """A rule whose body has aggregates and is in any order."""
         ranges: list[Term] = []
         heads = [self._without_ranges(one, ranges) for one in heads]
+        self._head = heads[0].name
         plain = [*self._flattened(body), *ranges]
         aggregates = list(dict.fromkeys(parts_of_kind(tuple(plain), SouffleAggregateTerm)))
         outer = [one for one in plain if not parts_of_kind(one, SouffleAggregateTerm)]
@@ -134,10 +136,11 @@ class Rules:
         rule_variables = variables([one for one in body if not parts_of_kind(one, SouffleAggregateTerm)])
         shared = [name for name in variables(inner) if name in rule_variables]
         types = self._types([*outer, *inner])
+        undeclared = next((one.name for one in parts_of_kind(tuple(inner), AtomTerm) if one.name not in self.columns), None)
         value: Term = aggregate.value or ConstantTerm(1, "integer", span)
         kind: TypeTerm = NamedTypeTerm({"count": "s64", "mean": "double"}.get(aggregate.function, ""), (), span)
-        kind = kind if isinstance(kind, NamedTypeTerm) and kind.name else self._type(value, types, span)
-        columns = tuple(DatalogColumn(name, self._type(VariableTerm(name, span), types, span), span) for name in shared)
+        kind = kind if isinstance(kind, NamedTypeTerm) and kind.name else self._type(value, types, span, undeclared)
+        columns = tuple(DatalogColumn(name, self._type(VariableTerm(name, span), types, span, undeclared), span) for name in shared)
         local, aggregated = VariableTerm(self._fresh("result"), span), VariableTerm(self._fresh("result"), span)
         columns = (*columns, DatalogColumn(local.name, kind, span))
         groups = self._declare(columns, span)
@@ -158,7 +161,8 @@ class Rules:
         return _atom(whole, shared, result, span)
 
     def _declare(self, columns: tuple[DatalogColumn, ...], span: Span) -> str:
-        name = self._fresh("aggregate")
+        """A relation for the rule. Its name has that of the head, which no other program in a session derives."""
+        name = self._fresh(f"{self._head} aggregate")
         self.columns[name] = columns
         self.relations.append(RelationDeclaration("internal", "relation", name, columns, None, None, span, is_written=False))
         return name
@@ -177,10 +181,12 @@ class Rules:
                     types.update({} if type is None else {name: type})
         return types
 
-    def _type(self, term: Term, types: Mapping[str, TypeTerm], span: Span) -> TypeTerm:
+    def _type(self, term: Term, types: Mapping[str, TypeTerm], span: Span, undeclared: str | None) -> TypeTerm:
+        """undeclared: a relation of the aggregate whose columns the program does not declare."""
         type = _type_of(term, types, span)
         if type is None:
-            remedy = "read it from an atom of the aggregate"
+            declared = f"the program does not declare {undeclared}; read it by a relation that it declares: r(x) :- {undeclared}(…, x)."
+            remedy = declared if undeclared else "read it from an atom of the aggregate"
             raise Unsupported("the type of a value in an aggregate is not known", span=term.span, remedy=remedy)
         return type
 

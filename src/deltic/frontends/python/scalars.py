@@ -74,6 +74,8 @@ class UDF:
             raise CircuitError(f"{name}: the class {name_of(function)} has no eval", expected=expected)
         if type is None:
             expected = 'bool, int, float, str, a class of datetime, a type of PySpark or Arrow, or its SQL name, such as "DECIMAL(10,2)"'
+            if returns is None:
+                raise CircuitError(f"{name}: the type of the result is missing", expected=expected, remedy="returns=int, for example")
             raise CircuitError(f"{name}: invalid type {returns!r} of the result", expected=expected)
         if isclass(function) and aggregate and not accumulates:
             expected = "a class with step(…) and finish(), or a function of arrays"

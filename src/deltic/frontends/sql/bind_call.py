@@ -12,7 +12,7 @@ from deltic.expr.registry import lambda_rule
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.bind_lambda import bind_arguments
 from deltic.frontends.sql.bind_schema import WITH_SCHEMA, schema_literal
-from deltic.frontends.sql.bind_time import CLOCK, EXPECTED, REMEDY, now
+from deltic.frontends.sql.bind_time import CLOCK, TODAY, current_date, not_here, now
 from deltic.frontends.sql.bind_window import WINDOW_FUNCTIONS
 from deltic.frontends.sql.naming import field_name
 from deltic.frontends.sql.refusals import FUNCTIONS, flink
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _CLOCK: Final = "in WHERE, compare with now(); or store the time in a table of one row and join it"
 _RANDOM: Final = "compute it in the application, and insert it as a column"
 REFUSED: Final = {
-    **dict.fromkeys(("current_date", "curdate", "current_time", "localtimestamp", "unix_timestamp"), _CLOCK),
+    **dict.fromkeys(("current_time", "localtimestamp", "unix_timestamp"), _CLOCK),
     **dict.fromkeys(("rand", "random", "randn", "uuid", "shuffle", "randstr", "uniform"), _RANDOM),
     **dict.fromkeys(("monotonically_increasing_id", "spark_partition_id", "input_file_name"), _RANDOM),
 }
@@ -65,10 +65,7 @@ _WITH_FIELDS: Final = {"struct": ("named_struct", "col", 1), "arrays_zip": ("nam
 """Functions that make fields of their arguments: the one that takes their names too, and what arguments without one are called."""
 
 CLOCK_WORDS: Final = {
-    **{
-        word: (f"{word.lower()} changes with the time, without a change of a row", _CLOCK)
-        for word in ("CURRENT_DATE", "CURRENT_TIME", "LOCALTIMESTAMP")
-    },
+    **{word: (f"{word.lower()} changes with the time, without a change of a row", _CLOCK) for word in ("CURRENT_TIME", "LOCALTIMESTAMP")},
     **{word: (f"{word.lower()} depends on the user who reads it", "write the name") for word in ("CURRENT_USER", "SESSION_USER", "USER")},
 }
 """Unsupported functions without parentheses: the message and the remedy."""
@@ -86,9 +83,9 @@ def bind_call(binder: ExpressionBinder, node: tree.FunctionCall) -> Expr:
         raise _not_aggregate(node, "FILTER", span, "CASE WHEN … END")
     if node.now_us is not None:
         return time_literal(name, node.now_us, [binder.bind(argument) for argument in _scalars(node)], span)
-    if name in CLOCK:
+    if name in CLOCK or name in TODAY:
         check_count(name, node.arguments, 0, 0, span)
-        return bind_now(binder, span)
+        return bind_now(binder, name, span)
     if name in REFUSED and not (name == "unix_timestamp" and node.arguments):
         raise Unsupported(f"{name}() changes without a change of a row", span=span, remedy=REFUSED[name])
     if (refusal := UNSUPPORTED_CALLS.get(name) or flink(name)) is not None:
@@ -121,11 +118,11 @@ def _with_fields(binder: ExpressionBinder, node: tree.FunctionCall) -> Expr:
     return resolve(function, fields, node.span, written=node.name)
 
 
-def bind_now(binder: ExpressionBinder, span: Span) -> Expr:
-    """now(), allowed only in WHERE, where conditions on it become a temporal filter."""
+def bind_now(binder: ExpressionBinder, name: str, span: Span) -> Expr:
+    """now() or current_date(), allowed only in WHERE, where conditions on it become a temporal filter."""
     if binder.clause != "WHERE":
-        raise Unsupported("now() is not supported here", span=span, expected=EXPECTED, remedy=REMEDY)
-    return now(span)
+        raise not_here("now()" if name in CLOCK else "current_date()", span)
+    return now(span) if name in CLOCK else current_date(span)
 
 
 def _not_aggregate(node: tree.FunctionCall, word: str, span: Span | None, remedy: str) -> QueryError:

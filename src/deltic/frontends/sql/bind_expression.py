@@ -305,8 +305,8 @@ class ExpressionBinder:
             return self._only([self.scope.column(column) for column in matches], node.word, node.span)
         if node.now_us is not None:
             return time_literal(node.word.lower(), node.now_us, (), node.span)
-        if node.word == "CURRENT_TIMESTAMP":
-            return bind_now(self, node.span)
+        if node.word in ("CURRENT_TIMESTAMP", "CURRENT_DATE"):
+            return bind_now(self, node.word.lower(), node.span)
         message, remedy = CLOCK_WORDS[node.word]
         raise Unsupported(message, span=node.span, remedy=remedy)
 

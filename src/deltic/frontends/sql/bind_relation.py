@@ -205,7 +205,7 @@ def _lookup(node: tree.TableName, env: Environment) -> Plan:
     relation_of_name = env.catalog.relation(name)
     if relation_of_name is None:
         remedy = env.unready.get(name.lower()) or did_you_mean(name, [*env.ctes, *env.catalog.names()])
-        raise UnknownName(f"there is no table or view {name!r}", span=span, remedy=remedy)
+        raise UnknownName.of_relation(name, f"there is no table or view {name!r}", span=span, remedy=remedy)
     env.reads.add(next((defined for defined in env.catalog.names() if defined.lower() == name.lower()), name))
     return Table(relation_of_name, span) if isinstance(relation_of_name, TableSchema) else _placed(relation_of_name, span)
 

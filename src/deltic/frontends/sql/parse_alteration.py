@@ -14,6 +14,7 @@ FORMS: Final = (
     "ADD COLUMN name type [NOT NULL] [DEFAULT expression], DROP COLUMN name, RENAME COLUMN name TO name, "
     "ALTER COLUMN name SET DEFAULT expression, or ALTER COLUMN name DROP DEFAULT"
 )
+_IF_NOT_EXISTS: Final = "leave it out: after CREATE TABLE in a script, ADD COLUMN alters the table of the state once"
 _NEW_TABLE: Final = "make a new table with it, or ADD COLUMN and DROP COLUMN"
 
 
@@ -46,6 +47,8 @@ class AlterationParser(QueryParser):
             self.expect("TO")
             renamed = old, self.identifier("the new name")
         elif self._columns_of("ADD"):
+            if self.sees("IF", "NOT", "EXISTS"):
+                raise Unsupported("ADD COLUMN IF NOT EXISTS is not supported", span=self.span, remedy=_IF_NOT_EXISTS)
             added = self.listed(self._added) if self.word == "(" else self.several(self._added)
         elif self._columns_of("DROP"):
             if_exists = self.passes("IF", "EXISTS")

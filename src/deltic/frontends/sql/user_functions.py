@@ -20,7 +20,7 @@ from deltic.frontends.sql.bind_expression import ExpressionBinder, check_bound
 from deltic.frontends.sql.bind_function import NOTHING, BodyParameter, FunctionBody, bind_body, fitted
 from deltic.frontends.sql.bind_query import bind_tree
 from deltic.frontends.sql.bind_subquery import Subqueries
-from deltic.frontends.sql.bind_time import CLOCK
+from deltic.frontends.sql.bind_time import CLOCK, TODAY
 from deltic.frontends.sql.environment import Environment
 from deltic.frontends.sql.lateral_macros import lateral
 from deltic.frontends.sql.named_arguments import Parameters, has_names, in_order
@@ -38,7 +38,7 @@ from deltic.frontends.statements import (
 )
 
 Node = TypeVar("Node")
-_OTHERS = frozenset((*TABLE_FUNCTIONS, *REFUSED, *CLOCK, *UNSUPPORTED_CALLS))
+_OTHERS = frozenset((*TABLE_FUNCTIONS, *REFUSED, *CLOCK, *TODAY, *UNSUPPORTED_CALLS))
 
 
 def create_function(node: tree.FunctionDefinition, namespace: Namespace) -> CreateFunction:
