@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import groupby
 from pathlib import Path
 from threading import Event, Thread, Timer
@@ -18,7 +18,7 @@ from crashes import failing_log, watching
 from deltic.errors import StateError, WeightOverflow
 from deltic.runtimes.durable.merges import merge_group
 from deltic.runtimes.durable.version import DurableVersion
-from deltic.runtimes.embedded.logged import FOLDING_THREAD
+from deltic.runtimes.embedded.logged import FOLDING_THREAD, LoggedEmbedded
 from deltic.storage.commit_log import CommitLog
 from deltic.storage.verify import VerifyProgress, verify
 from engines import abandon
@@ -97,7 +97,7 @@ def test_ticks_are_committed_while_the_log_is_folded(tmp_path: Path, killed: str
             _check_copy(tmp_path, expected)
     wait_until(lambda: logged_runtime(session)._state.epoch > folded)
     if killed == "after it":
-        _check_copy(tmp_path, expected)
+        _check_copy(tmp_path, expected, logged_runtime(session))
     _insert(session, 100)
     assert [session.view("totals").changes(epoch).num_rows for epoch in range(session.epoch - 20, session.epoch)] == changed
     wait_until(lambda: not logged_runtime(session)._log.epochs)
@@ -108,9 +108,14 @@ def test_ticks_are_committed_while_the_log_is_folded(tmp_path: Path, killed: str
         assert _ids(again) == [*expected, 100]
 
 
-def _check_copy(folder: Path, expected: list[int]) -> None:
-    """What a process that is killed now leaves."""
-    shutil.copytree(folder / "state", folder / "copy")
+def _check_copy(folder: Path, expected: list[int], folding: LoggedEmbedded | None = None) -> None:
+    """What a process that is killed now leaves. folding: a runtime whose next fold may begin meanwhile; then it is copied again."""
+    copied = None
+    while copied is None or (folding is not None and (folding._beside is not None or folding._state.epoch != copied)):
+        copied = 0 if folding is None else folding._state.epoch
+        shutil.rmtree(folder / "copy", ignore_errors=True)
+        with suppress(shutil.Error):  # a file was deleted meanwhile
+            shutil.copytree(folder / "state", folder / "copy")
     with _opened(folder / "copy") as again:
         assert _ids(again) == expected
 
