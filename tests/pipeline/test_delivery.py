@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 
 import deltic
-from deltic.connectors.files.sinks import MARKER
+from deltic.connectors.files.sinks import MARKER, ChangesSink
 from deltic.errors import SinkError
 from deltic.pipeline import Pipeline
 from deltic.pipeline.delivery import Delivery
+from deltic.pipeline.notes import CLAIMS
 from shop import EXPECTED, ORDERS, SCRIPT, SPEND_OUT, TOP_OUT, Row, Shop, views
 
 WITHOUT_SINKS = SCRIPT.replace(SPEND_OUT, "").replace(TOP_OUT, "")
@@ -187,11 +188,70 @@ def test_a_marker_of_an_earlier_version_has_no_claim_and_is_resumed(shop: Shop) 
     marker = shop.made / "spend" / MARKER
     marker.write_text(json.dumps({key: value for key, value in json.loads(marker.read_text()).items() if key != "claim"}))
     with deltic.Session(state=shop.state) as session:  # and the state
-        session.program(SCRIPT, notes={"claims": None})
+        session.program(SCRIPT, notes={CLAIMS: None})
     shop.orders("d.csv", "insert,7,3,1")
     before = len(shop.delivered())
     content = shop.run()
     assert len(shop.delivered()) == before + 1 and shop.summed() == content["spend"]
+
+
+def test_a_marker_that_an_earlier_version_wrote_meanwhile_is_resumed(shop: Shop) -> None:
+    shop.fill()
+    shop.run()
+    marker = shop.made / "spend" / MARKER
+    marker.write_text(json.dumps({key: value for key, value in json.loads(marker.read_text()).items() if key != "claim"}))
+    before = len(shop.delivered())
+    assert shop.run() == EXPECTED
+    assert len(shop.delivered()) == before and shop.summed() == EXPECTED["spend"]
+
+
+@pytest.mark.parametrize("note", [7, {"spend": 7}, ["spend"]])
+def test_what_a_user_has_noted_under_the_name_of_claims_is_ignored(shop: Shop, note: object) -> None:
+    shop.fill()
+    shop.run()
+    with deltic.Session(state=shop.state) as session:
+        session.program(SCRIPT, notes={CLAIMS: note, "claims": note})
+    before = len(shop.delivered())
+    with shop.pipeline() as pipeline:
+        pipeline.run_once()
+        assert pipeline.session.notes["claims"] == note
+    assert len(shop.delivered()) == before and shop.summed() == EXPECTED["spend"]
+
+
+def test_a_location_that_cannot_be_claimed_leaves_the_last_one_to_the_next_start(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise SinkError("no permission")
+
+    shop.fill()
+    delivered = []
+    for folder in ("spend", "other", "spend"):
+        with deltic.Session(state=shop.state, clock="wall") as session:
+            session.program(SCRIPT.replace("made/spend", f"made/{folder}"))
+            if folder == "other":
+                with monkeypatch.context() as patched, pytest.raises(SinkError, match="no permission"):
+                    patched.setattr("deltic.connectors.files.sinks.claim", refuse)
+                    Pipeline.over(session, base=shop.folder)
+                continue
+            with Pipeline.over(session, base=shop.folder) as pipeline:
+                pipeline.run_once()
+                assert views(pipeline) == EXPECTED
+        assert shop.summed() == EXPECTED["spend"]
+        delivered.append(shop.delivered())
+    assert delivered[0] == delivered[1]
+
+
+def test_a_sink_that_fails_with_any_error_keeps_nothing_from_the_others(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise MemoryError
+
+    shop.fill()
+    with shop.pipeline() as pipeline:
+        with monkeypatch.context() as patched, pytest.raises(MemoryError):
+            patched.setattr(ChangesSink, "deliver", fail)
+            pipeline.run_once()
+        assert shop.snapshot() == Counter({row: 1 for row in views(pipeline)["top"]})
+        pipeline.run_once()
+    assert shop.summed() == EXPECTED["spend"] and shop.snapshot() == EXPECTED["top"]
 
 
 def test_files_removed_from_a_sink_folder_are_not_written_again(shop: Shop) -> None:

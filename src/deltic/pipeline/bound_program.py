@@ -16,7 +16,7 @@ from deltic.connectors.source import Json
 from deltic.errors import QueryError, SinkError
 from deltic.pipeline.delivery import OpenSink, check_columns, check_empty
 from deltic.pipeline.feeds import Feed
-from deltic.pipeline.notes import CLAIMS, SINKS, SinkOffset, sink_offsets
+from deltic.pipeline.notes import SINKS, SinkOffset, claims_of, sink_offsets
 from deltic.pipeline.progress import Start
 from deltic.runtimes.program import check_tables
 from deltic.runtimes.view_errors import is_errors
@@ -103,14 +103,15 @@ class BoundProgram:
     def renewed(self, notes: Notes) -> dict[str, Json]:
         """The notes that change when a state takes the program: those on sinks that were emptied, or have another location, are removed, so
         these are new ones."""
-        offsets, claims = notes.get(SINKS, {}), notes.get(CLAIMS, {})
+        offsets, claims = notes.get(SINKS, {}), claims_of(notes)
         kept = {name: offset for name, offset in offsets.items() if name not in self.sinks or self._has_location(name, claims.get(name))}
         return {SINKS: kept or None} if kept != offsets else {}
 
     def _has_location(self, name: str, claim: str | None) -> bool:
-        """Whether a sink's location is the one that it has claimed with this id; None if that is unknown."""
+        """Whether a sink's location is the one that it has claimed with this id; None if that is unknown. So is that of a location that an
+        earlier version has claimed."""
         sink = self._sink(name)
-        return sink.epoch() is not None and claim in (None, claim_id_of(sink))
+        return sink.epoch() is not None and (claim is None or claim_id_of(sink) in (None, claim))
 
     def feed(self, table: TableSchema, rows_per_tick: int) -> Feed:
         """The table and its source, at its beginning."""

@@ -233,12 +233,12 @@ class Delivery:
 
 
 def deliver_to_each(open_sinks: Iterable[OpenSink], deliver: Callable[[OpenSink], None]) -> None:
-    """Calls `deliver` for each sink. One that fails keeps nothing from the others: the first SinkError is raised after the last call."""
-    failures: list[SinkError] = []
+    """Calls `deliver` for each sink. One that fails keeps nothing from the others: the first error is raised after the last call."""
+    failures: list[Exception] = []
     for open_sink in open_sinks:
         try:
             deliver(open_sink)
-        except SinkError as error:
+        except Exception as error:  # any: such as a MemoryError
             failures.append(error)
     if failures:
         raise failures[0]

@@ -9,8 +9,8 @@ from typing import Final
 from deltic.connectors.source import Json
 
 SINKS: Final = "sinks"
-CLAIMS: Final = "claims"
-"""By sink, the id of its claim on the location that its offset is about."""
+CLAIMS: Final = "sink claims"
+"""By sink, the id of its claim on the location that its offset is about. What a user has noted under this name is ignored."""
 LETTERS: Final = "letters"
 
 
@@ -47,3 +47,12 @@ class SinkOffset:
 def sink_offsets(notes: Mapping[str, Json]) -> dict[str, SinkOffset]:
     """The offset of each sink, by name."""
     return {name: SinkOffset(**value) for name, value in notes.get(SINKS, {}).items()}
+
+
+def claims_of(notes: Mapping[str, Json]) -> dict[str, str]:
+    """The id of each sink's claim, by name, where it is known."""
+    match notes.get(CLAIMS):
+        case dict(claims):
+            return {name: claim for name, claim in claims.items() if isinstance(claim, str)}
+        case _:
+            return {}
