@@ -195,16 +195,6 @@ def test_a_marker_of_an_earlier_version_has_no_claim_and_is_resumed(shop: Shop) 
     assert len(shop.delivered()) == before + 1 and shop.summed() == content["spend"]
 
 
-def test_a_marker_that_an_earlier_version_wrote_meanwhile_is_resumed(shop: Shop) -> None:
-    shop.fill()
-    shop.run()
-    marker = shop.made / "spend" / MARKER
-    marker.write_text(json.dumps({key: value for key, value in json.loads(marker.read_text()).items() if key != "claim"}))
-    before = len(shop.delivered())
-    assert shop.run() == EXPECTED
-    assert len(shop.delivered()) == before and shop.summed() == EXPECTED["spend"]
-
-
 @pytest.mark.parametrize("note", [7, {"spend": 7}, ["spend"]])
 def test_what_a_user_has_noted_under_the_name_of_claims_is_ignored(shop: Shop, note: object) -> None:
     shop.fill()
@@ -216,28 +206,6 @@ def test_what_a_user_has_noted_under_the_name_of_claims_is_ignored(shop: Shop, n
         pipeline.run_once()
         assert pipeline.session.notes["claims"] == note
     assert len(shop.delivered()) == before and shop.summed() == EXPECTED["spend"]
-
-
-def test_a_location_that_cannot_be_claimed_leaves_the_last_one_to_the_next_start(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> None:
-        raise SinkError("no permission")
-
-    shop.fill()
-    delivered = []
-    for folder in ("spend", "other", "spend"):
-        with deltic.Session(state=shop.state, clock="wall") as session:
-            session.program(SCRIPT.replace("made/spend", f"made/{folder}"))
-            if folder == "other":
-                with monkeypatch.context() as patched, pytest.raises(SinkError, match="no permission"):
-                    patched.setattr("deltic.connectors.files.sinks.claim", refuse)
-                    Pipeline.over(session, base=shop.folder)
-                continue
-            with Pipeline.over(session, base=shop.folder) as pipeline:
-                pipeline.run_once()
-                assert views(pipeline) == EXPECTED
-        assert shop.summed() == EXPECTED["spend"]
-        delivered.append(shop.delivered())
-    assert delivered[0] == delivered[1]
 
 
 def test_a_sink_that_fails_with_any_error_keeps_nothing_from_the_others(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:

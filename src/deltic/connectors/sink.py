@@ -61,4 +61,5 @@ class ClaimedSink(Protocol):
 
 def claim_id_of(sink: Sink) -> str | None:
     """The id of the sink's claim; None if it has none, or cannot say."""
-    return sink.claim_id() if isinstance(sink, ClaimedSink) else None
+    claim = sink.claim_id() if isinstance(sink, ClaimedSink) and callable(sink.claim_id) else None
+    return None if claim is None else str(claim)

@@ -108,10 +108,9 @@ class BoundProgram:
         return {SINKS: kept or None} if kept != offsets else {}
 
     def _has_location(self, name: str, claim: str | None) -> bool:
-        """Whether a sink's location is the one that it has claimed with this id; None if that is unknown. So is that of a location that an
-        earlier version has claimed."""
+        """Whether a sink's location is the one that it has claimed with this id; None if that is unknown."""
         sink = self._sink(name)
-        return sink.epoch() is not None and (claim is None or claim_id_of(sink) in (None, claim))
+        return sink.epoch() is not None and claim in (None, claim_id_of(sink))
 
     def feed(self, table: TableSchema, rows_per_tick: int) -> Feed:
         """The table and its source, at its beginning."""

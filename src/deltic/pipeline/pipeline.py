@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from threading import RLock
-from types import MappingProxyType, TracebackType
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 from weakref import ref
 
@@ -122,12 +122,12 @@ class Pipeline:
         try:
             pipeline._keep_definitions()
             bound = BoundProgram.of(session, base)
-            renewed: Mapping[str, Json] = {}
             if session._root is not None:
                 bound.check_sinks(session.notes)
-                renewed = bound.renewed(session.notes)
+                if renewed := bound.renewed(session.notes):
+                    session._note(renewed)
             pipeline.start = bound.start(session.notes, session.epoch)
-            pipeline._attach(bound, rows_per_tick, renewed)
+            pipeline._attach(bound, rows_per_tick)
         except BaseException:
             pipeline._closed = True
             raise
@@ -143,16 +143,13 @@ class Pipeline:
         """The session refuses statements that change its sources or sinks."""
         self.session._guard(self._is_open, lambda catalog: OpenedDefinitions(catalog).check)
 
-    def _attach(self, bound: BoundProgram, rows_per_tick: int | None, renewed: Mapping[str, Json] = MappingProxyType({})) -> None:
-        """renewed: notes to commit once all sinks are open: those of a sink that cannot be opened at another location stay."""
+    def _attach(self, bound: BoundProgram, rows_per_tick: int | None) -> None:
         session = self.session
         self._feeds = [
             bound.feed(session.table(name), rows_per_tick or ROWS_PER_TICK).spread(session, rows_per_tick) for name in session.sources
         ]
         self._letters = DeadLetters(bound.letter_paths(), session.notes)
         sinks, root = bound.open_sinks(session._state_id), session._root
-        if renewed:
-            session._note(renewed)
         self._delivery = HeldDelivery(session, sinks, self._is_open) if root is None else Delivery(session, sinks, History(session, root))
         try:
             self._delivery.begin()
@@ -265,7 +262,7 @@ class Pipeline:
         try:
             self._letters.settle(self.session.notes)
             self._delivery.deliver()
-        except SinkError as error:
+        except Exception as error:  # any: subscribers have raised, too
             if raised is not None:
                 error.add_note(str(raised))
             raise
