@@ -272,8 +272,6 @@ class FrameColumns:
             return False
         if total <= SMALL:
             interned = self._copy_small(batches[0], target, op, ordinal, strings, unread)
-            if interned is not None and not self.ids:
-                return True
         else:
             interned = _NONE if self._copy_large(batches, target, op, ordinal, workers) else None
         if interned is None:
