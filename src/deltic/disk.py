@@ -208,10 +208,12 @@ def overwrite(path: Path, content: bytes) -> None:
     _step("overwrite", path, lambda: _overwrite(path, content))
 
 
-def append(descriptor: int, path: Path, parts: Sequence[Any], offset: int) -> None:
-    """Writes these bytes-like parts at an offset of an open file, without syncing: a power failure may leave any of their sectors."""
-    name = str(path)  # without `_step`: a small commit does little else
-    at("append:before", name)
+def append(descriptor: int, name: str, parts: Sequence[Any], offset: int) -> None:
+    """Writes these bytes-like parts at an offset of an open file, without syncing: a power failure may leave any of their sectors.
+
+    name: the file's path.
+    """
+    at("append:before", name)  # without `_step`: a small commit does little else
     content = b"".join(parts)  # one buffer: a call of writev costs more than copying a few KiB
     while content:
         written = os.pwrite(descriptor, content, offset)
@@ -219,9 +221,8 @@ def append(descriptor: int, path: Path, parts: Sequence[Any], offset: int) -> No
     at("append:after", name)
 
 
-def sync_data(descriptor: int, path: Path) -> None:
-    """Makes an open file's bytes and its length survive a power failure."""
-    name = str(path)
+def sync_data(descriptor: int, name: str) -> None:
+    """Makes an open file's bytes and its length survive a power failure. name: its path."""
     at("data-sync:before", name)
     _SYNC(descriptor)
     at("data-sync:after", name)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -205,20 +204,20 @@ def test_an_epoch_is_decoded_as_it_was_encoded() -> None:
 
 
 def _with(shard: LoggedShard) -> LoggedEpoch:
-    return replace(EPOCH, shards=(shard,))
+    return EPOCH._replace(shards=(shard,))
 
 
 @pytest.mark.parametrize(
     ("epoch", "message"),
     [
-        (_with(replace(EPOCH.shards[0], shard=3)), "a shard: expected an integer from 0 to 2, not 3"),
-        (_with(replace(EPOCH.shards[0], dictionary=Dictionary.empty())), "v has strings that the record lacks"),
+        (_with(EPOCH.shards[0]._replace(shard=3)), "a shard: expected an integer from 0 to 2, not 3"),
+        (_with(EPOCH.shards[0]._replace(dictionary=Dictionary.empty())), "v has strings that the record lacks"),
         (_with(LoggedShard(0, (AppendedBatch("b", (), VIEW, None),), Dictionary.empty())), "expected the arrangements of the state"),
         (_with(LoggedShard(0, (AppendedBatch("a", (), VIEW, None),), Dictionary.empty())), "a has 2 columns and 1 weights"),
         (_with(LoggedShard(0, (AppendedBatch("a", (), None, batch_of((1, 1))),), Dictionary.empty())), "a is not a view's"),
         (_with(LoggedShard(0, (AppendedBatch("a", (1,), batch_of((1, 1)), None),), Dictionary.empty())), "strings: expected an integer"),
-        (replace(EPOCH, shards=EPOCH.shards * 2), "a shard occurs twice"),
-        (_with(replace(EPOCH.shards[0], appended=EPOCH.shards[0].appended[:1] * 2)), "an arrangement occurs twice"),
+        (EPOCH._replace(shards=EPOCH.shards * 2), "a shard occurs twice"),
+        (_with(EPOCH.shards[0]._replace(appended=EPOCH.shards[0].appended[:1] * 2)), "an arrangement occurs twice"),
     ],
 )
 def test_an_invalid_record_is_refused(epoch: LoggedEpoch, message: str) -> None:

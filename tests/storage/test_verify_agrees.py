@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -159,7 +158,7 @@ def _opening(folder: Path) -> str | None:
 def test_a_record_that_contradicts_the_manifest_is_found(tmp_path: Path) -> None:
     state = State.open(tmp_path / "state", logs=True, facts=FACTS)
     log = CommitLog(state)
-    other = replace(logged_epoch(1, 1), shards=(LoggedShard(0, (AppendedBatch("b", (), batch_of((1, 1)), None),), Dictionary.empty()),))
+    other = logged_epoch(1, 1)._replace(shards=(LoggedShard(0, (AppendedBatch("b", (), batch_of((1, 1)), None),), Dictionary.empty()),))
     log.append([(other, other.encoded())])
     state.folder.unlock()
     (finding,) = findings(tmp_path / "state")

@@ -72,7 +72,10 @@ class TickQueue:
 
     def _is_first(self, tick: WaitingTick) -> bool:
         """Of those that are not done: an interrupted thread may have left some that are, and its own."""
-        return next((each for each in list(self._waiting) if not (each.done or each.left)), None) is tick
+        for each in list(self._waiting):
+            if not (each.done or each.left):
+                return each is tick
+        return False
 
     def _lead(self, tick: WaitingTick) -> None:
         group: list[WaitingTick] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -22,8 +22,7 @@ from deltic.trace.merge import cancels, merge
 Words = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
-class AppendedBatch:
+class AppendedBatch(NamedTuple):
     """What an epoch adds to an arrangement. strings: the columns that hold string ids.
 
     batch: None for a stream, which keeps nothing. change: of a view in this epoch; None if the arrangement is not a view's, or unchanged.

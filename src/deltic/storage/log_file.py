@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 import struct
 import zlib
 from collections.abc import Iterable, Iterator
@@ -67,7 +66,7 @@ class LogWriter:
     """
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self._path, self._name = path, str(path)
         disk.unlink(path)
         head = _HEADER.pack(MAGIC, VERSION, 0)
         head = head[:-4] + struct.pack("<I", zlib.crc32(head[:-4]))
@@ -84,27 +83,27 @@ class LogWriter:
         """Writes a record, which `sync` makes durable. The log must have room."""
         start, previous = self.end
         size = len(content)
-        body = _RECORD.pack(_RECORD_MAGIC, 0, size, epoch, base, self._durable, previous, 0, secrets.randbits(64))[_CRC_FROM:]
+        body = _RECORD.pack(_RECORD_MAGIC, 0, size, epoch, base, self._durable, previous, 0, int.from_bytes(os.urandom(8)))[_CRC_FROM:]
         crc = zlib.crc32(content, zlib.crc32(body))
         end = _aligned(start + _RECORD.size + size)
         if end > self._size:
             self._grow(end)
         self._used = max(self._used, end)
         head = _RECORD_MAGIC + crc.to_bytes(4, "little") + body
-        disk.append(self._descriptor, self._path, [head, content, bytes(end - start - _RECORD.size - size)], start)
+        disk.append(self._descriptor, self._name, [head, content, bytes(end - start - _RECORD.size - size)], start)
         self.end = end, crc
 
     def sync(self) -> None:
         """Makes all records durable that were written before the call."""
         end = self.end[0]
-        disk.sync_data(self._descriptor, self._path)
+        disk.sync_data(self._descriptor, self._name)
         self._durable = end
 
     def cut(self, mark: Mark) -> None:
         """Removes what was written after a mark: it cannot reappear, nor be taken for durable records of a later round."""
         for offset in range(mark[0], self._used, FIRST_BYTES):
-            disk.append(self._descriptor, self._path, [bytes(min(FIRST_BYTES, self._used - offset))], offset)
-        disk.sync_data(self._descriptor, self._path)
+            disk.append(self._descriptor, self._name, [bytes(min(FIRST_BYTES, self._used - offset))], offset)
+        disk.sync_data(self._descriptor, self._name)
         self.end, self._durable, self._used = mark, mark[0], mark[0]
 
     def restart(self) -> None:
@@ -124,14 +123,14 @@ class LogWriter:
         size = self._size
         while size < end:
             size *= 2
-        disk.append(self._descriptor, self._path, [bytes(size - self._size)], self._size)
-        disk.sync_data(self._descriptor, self._path)
+        disk.append(self._descriptor, self._name, [bytes(size - self._size)], self._size)
+        disk.sync_data(self._descriptor, self._name)
         self._size = size
 
 
 def has_room(end: Mark, sizes: Iterable[int]) -> bool:
     """Whether records with so many bytes of content each fit after a mark, before the log must be folded."""
-    return end[0] + sum(_aligned(_RECORD.size + size) for size in sizes) <= MOST_BYTES
+    return end[0] + sum([-(-(_RECORD.size + size) // SECTOR) for size in sizes]) * SECTOR <= MOST_BYTES
 
 
 def log_name(generation: int, number: int) -> str:

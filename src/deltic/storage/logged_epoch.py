@@ -14,8 +14,7 @@ import json
 import struct
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -39,8 +38,7 @@ _JSON: Final = json.JSONEncoder(separators=(",", ":"))
 _LITTLE_ENDIAN: Final = sys.byteorder == "little"
 
 
-@dataclass(frozen=True, slots=True)
-class LoggedShard:
+class LoggedShard(NamedTuple):
     """What an epoch appends to one shard. dictionary: all strings that the batches name."""
 
     shard: int
@@ -48,8 +46,7 @@ class LoggedShard:
     dictionary: Dictionary
 
 
-@dataclass(frozen=True, slots=True)
-class LoggedEpoch:
+class LoggedEpoch(NamedTuple):
     """at_us: the commit time. notes: as in Change. shards: those that the epoch changes."""
 
     epoch: int

@@ -41,6 +41,10 @@ class Notes(Mapping[str, Json]):
             raise KeyError(name)
         return value
 
+    def get(self, name: str, default: Any = None) -> Any:  # a tick asks several times, mostly for what is not there
+        value = self._over[name] if name in self._over else self._base.get(name)
+        return default if value is None else value
+
     def __contains__(self, name: object) -> bool:
         return self._over[name] is not None if name in self._over else name in self._base
 

@@ -163,11 +163,12 @@ class Spine:
             self.sought[0] += keys
 
     @staticmethod
-    def count_all_sought(keys: Iterable[tuple[Spine, int]]) -> None:
-        """The same for several spines."""
+    def count_all_sought(keys: Iterable[tuple[Spine | None, int]]) -> None:
+        """The same for several spines; None is none."""
         with _COUNTING:
             for spine, count in keys:
-                spine.sought[0] += count
+                if spine is not None:
+                    spine.sought[0] += count
 
     def appended(self, batch: Batch) -> Spine:
         """The next version: with the batch, and with the running merges continued in proportion to its rows.

@@ -48,6 +48,8 @@ class ProgramRun:
         self._registers = np.zeros(program.words, np.int64)
         self._counters = np.zeros(op.COUNTERS * len(program.nodes), np.int64)
         self._appended = np.empty(3 * len(program.appends) + 1, np.int64)
+        self._read: list[Spine | None] = []
+        """The arrangements that the program reads; None for those of streams."""
         self._spines = self._located()
         self._state = np.zeros(program.state, np.int64)
         if program.reads_strings:
@@ -60,11 +62,13 @@ class ProgramRun:
 
     def _located(self) -> Words:
         """Where the kernel finds the arrangements that the program reads; those of streams are empty."""
-        state, ephemeral = self._context.state, self._context.ephemeral
+        state, ephemeral, read = self._context.state, self._context.ephemeral, self._read
         words: list[int] = []
         for name in self._program.arrangements:
-            place, batches = state[name].located if name not in ephemeral else (0, 0)
+            spine = None if name in ephemeral else state[name]
+            place, batches = (0, 0) if spine is None else spine.located
             words += (place, batches, 0)  # in the order of the SPINE constants
+            read.append(spine)
         return np.array(words, np.int64)
 
     def _use(self, arena: Words) -> None:
@@ -166,9 +170,7 @@ class ProgramRun:
             indexes = size - int(words.sum())
             for one, own in zip(kept, words.tolist(), strict=True):
                 self._keep(one, own + indexes)
-        sought = self._spines[op.SPINE_SOUGHT :: op.SPINE].tolist()
-        spines, names = self._context.state, self._program.arrangements
-        Spine.count_all_sought([(spines[name], keys) for name, keys in zip(names, sought, strict=True) if keys])
+        Spine.count_all_sought(zip(self._read, self._spines[op.SPINE_SOUGHT :: op.SPINE].tolist(), strict=True))
 
     def _keep(self, appended: Words, size: int) -> None:
         """Appends registers, copied to one block. size: the words that they take at most, with their indexes."""

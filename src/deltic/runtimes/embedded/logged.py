@@ -14,10 +14,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from queue import SimpleQueue
 from threading import RLock, Thread
-from typing import Final
+from typing import Final, NamedTuple
 
 from deltic.circuit.nodes import Dataflow
 from deltic.circuit.pending import PendingRows
@@ -56,8 +56,7 @@ FREED_AT_ONCE: Final = 100
 _logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class _Computed:
+class _Computed(NamedTuple):
     """A tick that is not durable yet: the version that it makes, and its record."""
 
     version: DurableVersion
@@ -424,7 +423,7 @@ class LoggedEmbedded(DurableEmbedded):
 
 def _cancels_files(version: DurableVersion, appended: Sequence[Mapping[str, Batch]]) -> bool:
     """Whether a tick cancels many rows of the files, most of those of their arrangements: once written, they are not read any more."""
-    if 2 * sum(batch.length for batches in appended for batch in batches.values()) < TICK_ROWS:
+    if 2 * sum([batch.length for batches in appended for batch in batches.values()]) < TICK_ROWS:
         return False
     cancelled = 0
     for shard, batches in zip(version.shards, appended, strict=True):
