@@ -55,10 +55,7 @@ class _Round:
             self._base = logged[0][0].epoch - 1
         self._torn = True
         del self._marks[len(self.epochs) :]
-        marks = []
-        for epoch, content in logged:
-            marks.append(writer.end)
-            writer.write(epoch.epoch, self._base, content)
+        marks = writer.write(self._base, [(epoch.epoch, content) for epoch, content in logged])
         writer.sync()
         return marks
 

@@ -79,19 +79,26 @@ class LogWriter:
         self.end: Mark = BEGIN
         """Where the next record begins."""
 
-    def write(self, epoch: int, base: int, content: bytes) -> None:
-        """Writes a record, which `sync` makes durable. The log must have room."""
-        start, previous = self.end
-        size = len(content)
-        body = _RECORD.pack(_RECORD_MAGIC, 0, size, epoch, base, self._durable, previous, 0, int.from_bytes(os.urandom(8)))[_CRC_FROM:]
-        crc = zlib.crc32(content, zlib.crc32(body))
-        end = _aligned(start + _RECORD.size + size)
+    def write(self, base: int, epochs: Iterable[tuple[int, bytes]]) -> list[Mark]:
+        """Writes a record for each epoch with its content, all at once, which `sync` makes durable; returns where each begins.
+
+        The log must have room.
+        """
+        (start, previous), marks, parts = self.end, list[Mark](), list[bytes]()
+        end = start
+        for epoch, content in epochs:
+            marks.append((end, previous))
+            size, random = len(content), int.from_bytes(os.urandom(8))
+            body = _RECORD.pack(_RECORD_MAGIC, 0, size, epoch, base, self._durable, previous, 0, random)[_CRC_FROM:]
+            previous = zlib.crc32(content, zlib.crc32(body))
+            unpadded, end = end + _RECORD.size + size, _aligned(end + _RECORD.size + size)
+            parts += (_RECORD_MAGIC, previous.to_bytes(4, "little"), body, content, bytes(end - unpadded))
         if end > self._size:
             self._grow(end)
         self._used = max(self._used, end)
-        head = _RECORD_MAGIC + crc.to_bytes(4, "little") + body
-        disk.append(self._descriptor, self._name, [head, content, bytes(end - start - _RECORD.size - size)], start)
-        self.end = end, crc
+        disk.append(self._descriptor, self._name, parts, start)
+        self.end = end, previous
+        return marks
 
     def sync(self) -> None:
         """Makes all records durable that were written before the call."""
