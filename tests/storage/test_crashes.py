@@ -96,14 +96,8 @@ def test_a_missing_sync_is_detected(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.slow
 def test_a_missing_sync_of_the_log_is_detected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    step = disk._step
-
-    def without(name: str, path: Path, act: Callable[[], None]) -> None:
-        if name != "data-sync":
-            step(name, path, act)
-
     with monkeypatch.context() as patched:
-        patched.setattr(disk, "_step", without)
+        patched.setattr(disk, "sync_data", lambda descriptor, name: None)
         images = images_of_a_life(tmp_path / "state", live_with_a_log)
     assert any(_lost(images, tmp_path / "images"))
 
