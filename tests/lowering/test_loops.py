@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from test_recursion import random_ticks
 
+from deltic.circuit import stage
 from deltic.circuit.operator import Context, Delta
 from deltic.circuit.operators import loop as loop_module
 from deltic.circuit.operators.loop import Loop
@@ -26,7 +27,7 @@ from deltic.trace.guard import Guard
 from deltic.trace.spine import Spine
 from engines import Engine, embedded
 from recursive_plans import TABLES, plans
-from scope_kernels import kept, operator_by_operator, scopes
+from scope_kernels import by_steps, kept, operator_by_operator, scopes
 
 PLANS = plans()
 PLANS = {**PLANS, "few_doublings": replace(PLANS["non_linear_closure"], limit=1)}
@@ -56,11 +57,13 @@ def test_other_scopes_run_operator_by_operator(name: str) -> None:
 def test_a_kernel_keeps_the_state_of_the_operators(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in range(6):
         rng = random.Random(seed)
-        loop, plain, mixed = (embedded(TABLES, {"v": PLANS[name]}) for _ in range(3))
+        loop, stepped, plain, mixed = (embedded(TABLES, {"v": PLANS[name]}) for _ in range(4))
         table = Relation()
         for expected in random_ticks(rng, 8, rng.choice((4, 7, 12))):
             tick = {"edges": [(edge, w) for edge, w in expected.items() if table.get(edge, 0) + w >= 0]}
             outcomes = [_tick(loop, tick)]
+            with by_steps(monkeypatch):
+                outcomes.append(_tick(stepped, tick))
             with operator_by_operator(monkeypatch):
                 outcomes.append(_tick(plain, tick))
             if rng.random() < 0.5:
@@ -72,7 +75,8 @@ def test_a_kernel_keeps_the_state_of_the_operators(name: str, monkeypatch: pytes
             if not outcomes[0]:
                 table += Relation(tick["edges"])
             assert loop.view("v") == evaluate(PLANS[name], {"edges": table})
-            assert kept(loop) == kept(plain) == kept(mixed), f"seed {seed}"
+            assert kept(loop) == kept(stepped) == kept(plain) == kept(mixed), f"seed {seed}"
+            assert outcomes[0] or _counts_of(loop) == _counts_of(stepped)
 
 
 def _tick(engine: Engine, tick: dict[str, list[tuple[tuple[int, int], int]]]) -> str:
@@ -90,6 +94,7 @@ def _tick(engine: Engine, tick: dict[str, list[tuple[tuple[int, int], int]]]) ->
 @pytest.mark.parametrize("most", [0, 5])
 def test_shares_of_a_tick_keep_the_state_of_one(name: str, passes_on: bool, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """most: rows before a tick is divided. A recursion that passes no word on is never divided."""
+    monkeypatch.setattr(stage, "CORE", "python")
     divisions: list[tuple[int, int]] = []
     kernel = fixpoint.kernel.fixpoint
 
@@ -117,6 +122,12 @@ def test_shares_of_a_tick_keep_the_state_of_one(name: str, passes_on: bool, most
     assert set(divisions) == {(share, shares) for shares in counts for share in range(shares)}
 
 
+def _counts_of(engine: Engine) -> dict[str, Counters]:
+    """By node, all that the last tick has counted, without the times."""
+    assert engine.runtime.committed.last is not None
+    return {name: replace(each, seconds=0.0) for name, each in engine.runtime.committed.last.counters.items()}
+
+
 def _rows_of(engine: Engine) -> dict[str, tuple[int, int]]:
     """By node, the rows that the last tick has brought it, and those that it has passed on."""
     assert engine.runtime.committed.last is not None
@@ -141,11 +152,17 @@ def test_a_kernel_with_many_rows(name: str, monkeypatch: pytest.MonkeyPatch) -> 
         assert kept(loop) == kept(plain)
 
 
-@pytest.mark.parametrize(("name", "kind"), [("closure", Loop), ("non_linear_closure", RecursiveScope)])
-@pytest.mark.parametrize(("at_once", "runs"), [(1 << 26, 2), (0, 1)])
+@pytest.mark.parametrize(
+    ("name", "kind", "core"),
+    [("closure", Loop, "native"), ("closure", Loop, "python"), ("non_linear_closure", RecursiveScope, "native")],
+)
+@pytest.mark.parametrize(("at_once", "runs"), [(1 << 26, 1), (0, 0)])
 def test_mapped_state_is_verified_before_it_is_read(
-    name: str, kind: type[Loop | RecursiveScope], at_once: int, runs: int, monkeypatch: pytest.MonkeyPatch
+    name: str, kind: type[Loop | RecursiveScope], core: str, at_once: int, runs: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """runs: calls of `run` while it must be verified. Before and after that, only those of scopes without an instruction."""
+    native = kind is Loop and core == "native"
+    monkeypatch.setattr(stage, "CORE", core)
     done: list[Loop | RecursiveScope] = []
     run = kind.run
 
@@ -158,6 +175,8 @@ def test_mapped_state_is_verified_before_it_is_read(
     engine = embedded(TABLES, {"v": PLANS[name]})
     done.clear()
     engine.tick({"edges": [((i, i + 1), 1) for i in range(20)]})
+    assert len(done) == (0 if native else 1)
+    done.clear()
     assert isinstance(engine.runtime, Embedded)
     state, read = engine.runtime.committed.state[0], []
     assert isinstance(state, dict)
@@ -170,7 +189,7 @@ def test_mapped_state_is_verified_before_it_is_read(
     for tick in ([((9, 10), 1)], [((9, 10), -1)]):  # a state that is often read is verified to its end
         engine.tick({"edges": tick})
     assert sum(weight for _, weight in engine.view("v").pairs()) == 45 + 55
-    assert len(done) == runs + 2
+    assert len(done) == runs + (0 if native else 2)
 
 
 def mapped(batch: Batch, read: list[int]) -> Spine:

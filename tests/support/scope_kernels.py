@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from deltic.circuit import stage
 from deltic.circuit.operators.child import Child
 from deltic.circuit.operators.loop import Loop
 from deltic.circuit.operators.recursion import RecursiveScope
@@ -17,9 +18,17 @@ State = dict[str, list[list[int]]]
 
 
 @contextmanager
+def by_steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Runs every operator by its step, scopes by their kernels."""
+    with monkeypatch.context() as patch:
+        patch.setattr(stage, "CORE", "python")
+        yield
+
+
+@contextmanager
 def operator_by_operator(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Runs every scope operator by operator."""
-    with monkeypatch.context() as patch:
+    with by_steps(monkeypatch), monkeypatch.context() as patch:
         for kind in (Loop, RecursiveScope):
             patch.setattr(kind, "applies", lambda self, context: False)
         yield

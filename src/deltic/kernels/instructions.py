@@ -26,8 +26,8 @@ BATCH = 2
 END, BEGIN, FINISH, STEP, APPEND, JUMP, JUMP_UNLESS = range(7)
 SELECT, WEIGH, SORT, INDEXED, CHECK_LIGHT, CONCATENATE, NEGATE, TOUCH, FILTER, COMPUTE, FIELDS, UNNEST, TAKE_APART = range(7, 20)
 FIRST_OF_SPINES = 32
-CHECK_PRESENT, CHECK_KEYS, MATCH, KEEP_PRESENT, FLIP, REWEIGH, AGGREGATE, RESOLVE, EXTREMES, FIRST_ROWS = range(
-    FIRST_OF_SPINES, FIRST_OF_SPINES + 10
+CHECK_PRESENT, CHECK_KEYS, MATCH, KEEP_PRESENT, FLIP, REWEIGH, AGGREGATE, RESOLVE, EXTREMES, FIRST_ROWS, LOOP = range(
+    FIRST_OF_SPINES, FIRST_OF_SPINES + 11
 )
 """The opcodes; those from FIRST_OF_SPINES on read spines."""
 
@@ -41,9 +41,9 @@ how many words that are; the ids of texts follow."""
 RAN, ROWS_IN, ROWS_OUT, ROWS_TOUCHED, BATCHES, CYCLES, COUNTERS = range(7)
 """Words of a node's counters. And how many words that are."""
 
-SPINE_DIRECTORY, SPINE_BATCHES, SPINE_SOUGHT, SPINE = range(4)
+SPINE_DIRECTORY, SPINE_BATCHES, SPINE_SOUGHT, SPINE_SHARED, SPINE = range(5)
 """Words of a spine: the address of its directory; its batches, or -1 if pages of them must be verified before they are read; keys that were
-sought. And how many words that are."""
+sought; whether it may also hold rows of other shards. And how many words that are."""
 
 SLOT, REGISTER, WIDTH, KEPT_REGISTER = range(4)
 """Words of a register that is to be kept: the slot of what it is appended to; its start; how many columns and weights. And how
@@ -54,7 +54,7 @@ DONE, FULL, DECLINED, STEPPED = range(4)
 
 ENTRY_SORTEDNESS, ENTRY_CONSOLIDATE, ENTRY_BUILD_INDEX, ENTRY_LOOKUP, ENTRY_SEEK, ENTRY_EXPAND, ENTRY_EVALUATE, ENTRY_RESOLVE = range(8)
 ENTRY_READ_FIELDS, ENTRY_COUNT_ELEMENTS, ENTRY_READ_ELEMENTS, ENTRY_MEAN, ENTRY_FIRST, ENTRY_EXTREMES = range(8, 14)
-ENTRY_SPLIT, ENTRY_TAKE_APART, ENTRY_FIRST_ROWS = range(14, 17)
+ENTRY_SPLIT, ENTRY_TAKE_APART, ENTRY_FIRST_ROWS, ENTRY_LOOP, ENTRY_FIXPOINT = range(14, 19)
 """The addresses of the kernels that instructions call."""
 
 WORD, CONSTANT = range(2)

@@ -12,7 +12,20 @@ from typing import Final
 
 import numpy as np
 
-from deltic.kernels import decimals, evaluation, floats, level_digits, level_extremes, level_first_rows, nested_words, ordered, read, sort
+from deltic.kernels import (
+    decimals,
+    evaluation,
+    fixpoint,
+    floats,
+    level_digits,
+    level_extremes,
+    level_first_rows,
+    level_loops,
+    nested_words,
+    ordered,
+    read,
+    sort,
+)
 from deltic.kernels import index as index_kernels
 from deltic.kernels import resolve as operations
 from deltic.kernels.compiler import kernel, part
@@ -32,6 +45,8 @@ from deltic.kernels.instructions import (
     END,
     ENTRY_EXTREMES,
     ENTRY_FIRST_ROWS,
+    ENTRY_FIXPOINT,
+    ENTRY_LOOP,
     ENTRY_TAKE_APART,
     EXTREMES,
     FIELDS,
@@ -47,6 +62,7 @@ from deltic.kernels.instructions import (
     JUMP_UNLESS,
     KEEP_PRESENT,
     KEPT_REGISTER,
+    LOOP,
     MATCH,
     NEGATE,
     NODE,
@@ -166,6 +182,8 @@ def spine_instruction(
         return call(entries[ENTRY_EXTREMES], (code, at, registers, spines, state, counters, entries))
     if opcode == FIRST_ROWS:
         return call(entries[ENTRY_FIRST_ROWS], (code, at, registers, spines, state, counters, entries))
+    if opcode == LOOP:
+        return call(entries[ENTRY_LOOP], (code, at, registers, spines, state, counters, entries))
     if opcode == FLIP:
         return flip(code, at, registers, spines, state, counters, entries)
     return reweigh(code, at, registers, spines, state, counters, entries)
@@ -235,8 +253,13 @@ def now() -> int:
 
 @cache
 def entries() -> Words:
-    """The addresses of the kernels that `run` calls."""
-    return np.array([entry_of(each) for each in CALLED], np.int64)
+    """The addresses of the kernels that `run` calls; 0 of those of loops before `load_loops`."""
+    return np.array([*(entry_of(each) for each in CALLED), 0, 0], np.int64)
+
+
+def load_loops() -> None:
+    """Loads what LOOP calls, or compiles it: few sessions have recursions."""
+    entries()[ENTRY_LOOP], entries()[ENTRY_FIXPOINT] = entry_of(level_loops.loop), entry_of(fixpoint.fixpoint)
 
 
 CALLED: Final = (

@@ -21,6 +21,7 @@ from deltic.kernels.compiler import KERNELS, part, seal
 from deltic.kernels.memory import Words
 
 WORDS = types.Array(types.int64, 1, "C")
+_COLUMNS = types.Array(types.int64, 2, "C")
 
 
 def entry_of(kernel: Any) -> int:
@@ -32,21 +33,25 @@ def entry_of(kernel: Any) -> int:
     return int(compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name))
 
 
-def _call(typing: Any, entry: Any, arguments: Any) -> Any:
-    """The int64 that the kernel at `entry` returns for a tuple of int64 and of int64 arrays. Raises what it raises."""
-    kinds = tuple(WORDS if isinstance(kind, types.Array) else types.int64 for kind in arguments)
+def _caller(returned: Any) -> Any:
+    """What calls the kernel at an address, which returns this type, with a tuple of int64 and of int64 arrays. Raises what it raises."""
 
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        convention = context.call_conv
-        pointer = builder.inttoptr(values[0], convention.get_function_type(types.int64, kinds).as_pointer())
-        parts = cgutils.unpack_tuple(builder, values[1], len(kinds))
-        given = [context.cast(builder, value, kind, wanted) for value, kind, wanted in zip(parts, arguments, kinds, strict=True)]
-        status, result = convention.call_function(builder, pointer, types.int64, kinds, given)
-        with cgutils.if_unlikely(builder, status.is_error):
-            convention.return_status_propagate(builder, status)
-        return result
+    def _call(typing: Any, entry: Any, arguments: Any) -> Any:
+        kinds = tuple(types.Array(types.int64, kind.ndim, "C") if isinstance(kind, types.Array) else types.int64 for kind in arguments)
 
-    return types.int64(types.int64, arguments), generate
+        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            convention = context.call_conv
+            pointer = builder.inttoptr(values[0], convention.get_function_type(returned, kinds).as_pointer())
+            parts = cgutils.unpack_tuple(builder, values[1], len(kinds))
+            given = [context.cast(builder, value, kind, wanted) for value, kind, wanted in zip(parts, arguments, kinds, strict=True)]
+            status, result = convention.call_function(builder, pointer, returned, kinds, given)
+            with cgutils.if_unlikely(builder, status.is_error):
+                convention.return_status_propagate(builder, status)
+            return result
+
+        return returned(types.int64, arguments), generate
+
+    return intrinsic(_call)
 
 
 def _view(typing: Any, address: Any, length: Any) -> Any:
@@ -88,7 +93,11 @@ def _checked_view(address: int, length: int) -> Words:
     return _array_at(start, length)
 
 
-call = cast(Callable[[int, tuple[Any, ...]], int], intrinsic(_call))
+call = cast(Callable[[int, tuple[Any, ...]], int], _caller(types.int64))
+call_fixpoint = cast(
+    Callable[[int, tuple[Any, ...]], tuple[int, Words, Words, Words, Words]],
+    _caller(types.Tuple((types.int64, _COLUMNS, _COLUMNS, _COLUMNS, WORDS))),
+)
 cycles = cast(Callable[[], int], intrinsic(_cycles))
 _array_at = cast(Callable[[int, int], Words], intrinsic(_view))
 words_at: Callable[[int, int], Words] = _checked_view if CHECKED else _array_at

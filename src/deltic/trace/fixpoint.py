@@ -28,7 +28,7 @@ SHARES: Final = 3
 _MOST: Final = 2**63 - 1
 _NO_ROOM: Final = (np.empty(0, np.int64),) * 2
 
-_HASH_KEY: Final = secrets.randbits(63)
+HASH_KEY: Final = secrets.randbits(63)
 """Of the kernel's hash table, which decides no result."""
 
 
@@ -146,7 +146,7 @@ def fixpoint(
         report, division = np.zeros(seen.REPORT, np.int64), np.array((share, shares, recursion.passed or 0, most), np.int64)
         scratch, results = recursion.room() if most == _MOST else _NO_ROOM
         given = directories, tables, recursion.moves, base.table, len(base), 0, len(batches), recursion.width, limit
-        outcome, derivations, changes, sums, growth = interrupts.run(kernel.fixpoint, *given, division, _HASH_KEY, scratch, results, report)
+        outcome, derivations, changes, sums, growth = interrupts.run(kernel.fixpoint, *given, division, HASH_KEY, scratch, results, report)
         changed = int(growth[-1] if outcome == kernel.DIVERGED else report[seen.CHANGES])
         derived = _rows(derivations, int(report[seen.DERIVATIONS]))
         return _Share(outcome, derived, _rows(changes, changed), _rows(sums, sums.shape[1]), growth, report)

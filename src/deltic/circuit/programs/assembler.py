@@ -41,6 +41,7 @@ NAMES: Final = {
     op.AGGREGATE: "aggregate",
     op.EXTREMES: "extremes",
     op.FIRST_ROWS: "first_rows",
+    op.LOOP: "loop",
 }
 """The names of opcodes in listings."""
 
@@ -84,7 +85,9 @@ class ProgramLine:
 class Assembler:
     """The code so far. An instruction's operands are integers, registers and arrangements; see `instructions` for their order."""
 
-    def __init__(self) -> None:
+    def __init__(self, nodes: int) -> None:
+        """nodes: of the level."""
+        self._nodes = nodes
         self.code: list[int] = []
         self.lines: list[ProgramLine] = []
         self.arrangements: dict[str, ArrangementSlot] = {}
@@ -101,6 +104,8 @@ class Assembler:
         """Those that may be values, in order."""
         self.strings = False
         """Whether an instruction may read bytes of strings."""
+        self.inner: list[str] = []
+        """Nodes in scopes that have counters, by name."""
         self.node = NO_REGISTER
 
     def register(self, columns: int, weights: int) -> Register:
@@ -111,6 +116,11 @@ class Assembler:
 
     def slot(self, arrangement: str) -> ArrangementSlot:
         return self.arrangements.setdefault(arrangement, ArrangementSlot(len(self.arrangements), arrangement))
+
+    def counters(self, node: str) -> int:
+        """The number of the counters of a node in a scope."""
+        self.inner.append(node)
+        return self._nodes + len(self.inner) - 1
 
     def emit(self, opcode: int, *operands: int | Register | ArrangementSlot, shown: str) -> None:
         """shown: the operands, in the listing."""
@@ -146,6 +156,12 @@ class Assembler:
 
     def sort(self, out: Register, source: Register) -> None:
         self.emit(op.SORT, out, source, source.columns, source.weights, shown=f"{out} ← {source}")
+
+    def index(self, source: Register) -> None:
+        self.emit(op.INDEXED, source, source.columns, shown=f"{source}")
+
+    def check_light(self, source: Register) -> None:
+        self.emit(op.CHECK_LIGHT, source, source.columns, source.weights, shown=f"weights of {source}")
 
     def concatenate(self, out: Register, *parts: Register) -> None:
         self.emit(op.CONCATENATE, out, out.width, len(parts), *parts, shown=f"{out} ← {' + '.join(map(str, parts)) or 'nothing'}")

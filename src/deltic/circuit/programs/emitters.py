@@ -12,6 +12,7 @@ from typing import Any, Final
 from deltic.circuit.operators.aggregate import AggregateOperator
 from deltic.circuit.operators.arrange import Arrange
 from deltic.circuit.operators.chain import Chain
+from deltic.circuit.operators.child import Child
 from deltic.circuit.operators.digits import TakeApart
 from deltic.circuit.operators.flat_map import FlatMapOperator
 from deltic.circuit.operators.join import JoinOperator
@@ -28,6 +29,7 @@ from deltic.circuit.pending import INSERT, WEIGHT
 from deltic.circuit.programs.assembler import NO_REGISTER, Assembler, Register
 from deltic.circuit.programs.groups import aggregate, top_k
 from deltic.circuit.programs.linear import chain_instructions, chained, flat_map_instructions, map_instructions, touch
+from deltic.circuit.programs.loops import recursion
 from deltic.circuit.programs.words import not_null, order
 from deltic.kernels import instructions as op
 from deltic.trace.encoding import Layout
@@ -60,7 +62,7 @@ def _table(operator: TableInput, inputs: Sequence[Register], out: Register, to: 
     to.emit(op.RESOLVE, out, ordered, columns, operator.key, stored, shown=shown)
     to.land(end)
     if not operator.key:
-        _check_light(out, to)
+        to.check_light(out)
     to.append(operator.arrangement, out)
     return True
 
@@ -68,23 +70,15 @@ def _table(operator: TableInput, inputs: Sequence[Register], out: Register, to: 
 def _arrange(operator: Arrange, inputs: Sequence[Register], out: Register, to: Assembler) -> bool:
     touch(inputs[0], to)
     to.sort(out, inputs[0])
-    _check_light(out, to)
+    to.check_light(out)
     to.append(operator.arrangement, out)
     return True
-
-
-def _check_light(source: Register, to: Assembler) -> None:
-    to.emit(op.CHECK_LIGHT, source, source.columns, source.weights, shown=f"weights of {source}")
-
-
-def _index(source: Register, to: Assembler) -> None:
-    to.emit(op.INDEXED, source, source.columns, shown=f"{source}")
 
 
 def _join(operator: JoinOperator, inputs: Sequence[Register], out: Register, to: Assembler) -> bool:
     left, right = inputs
     new = to.sorted(right)
-    _index(new, to)
+    to.index(new)
     joined = out if operator.chain is None else to.register(len(operator.output), len(operator.weights))
     parts = [to.register(joined.columns, joined.weights) for _ in range(2)]
     for side, change, part in ((0, left, parts[0]), (1, right, parts[1])):
@@ -109,7 +103,7 @@ def _words(positions: Sequence[int]) -> str:
 def _semijoin(operator: SemiJoin, inputs: Sequence[Register], out: Register, to: Assembler) -> bool:
     left, right = inputs
     new = to.sorted(right)
-    _index(new, to)
+    to.index(new)
     kept, flipped = to.register(out.columns, 1), to.register(out.columns, 1)
     present, other = to.slot(operator.right), to.slot(operator.left)
     key = operator.keys[0] if operator.keys else range(operator.key)
@@ -207,4 +201,5 @@ EMITTERS: Final[dict[type, Emitter]] = {
     Constant: _constant,
     NotNull: not_null,
     Sort: order,
+    Child: recursion,
 }

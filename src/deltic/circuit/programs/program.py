@@ -36,10 +36,10 @@ class LevelProgram:
     """The program of a level.
 
     code: the instructions. words: those of its registers. arrives: the register of each port. inputs: of each node, by its number. outputs:
-    of each node, by its id. names: of the nodes. shared: the ids of those that several read. arrangements: those that it reads.
-    texts: those that instructions read. strings: whether it reads bytes of strings. reads_strings: whether it reads either. state: the
-    words of the runner's state. appends: what it may append, by slot. entries: the words of all their parts of directories. lines: the
-    listing. native: how many nodes have instructions.
+    of each node, by its id. names: of the nodes, and of those in scopes that have counters. shared: the ids of those that several read.
+    arrangements: those that it reads. texts: those that instructions read. strings: whether it reads bytes of strings. reads_strings:
+    whether it reads either. state: the words of the runner's state. appends: what it may append, by slot. entries: the words of all their
+    parts of directories. lines: the listing. native: how many nodes have instructions.
     """
 
     code: Words
@@ -89,7 +89,7 @@ def program_of(level: Level) -> LevelProgram:
 @roomy
 def assembled(level: Level) -> LevelProgram:
     """A new program of a level."""
-    to = Assembler()
+    to = Assembler(len(level.nodes))
     arrives = {port.name: to.register(port.columns, port.weights) for port in level.arrives}
     by_node = {port.node: arrives[port.name] for port in level.arrives}
     to.outputs.update(by_node)
@@ -112,7 +112,7 @@ def assembled(level: Level) -> LevelProgram:
         arrives,
         tuple(inputs),
         to.outputs,
-        tuple(node.name for node in level.nodes),
+        (*(node.name for node in level.nodes), *to.inner),
         level.shared,
         tuple(to.arrangements),
         TextIds(tuple(to.texts), tuple(to.made)),

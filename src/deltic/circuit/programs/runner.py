@@ -46,7 +46,7 @@ class ProgramRun:
     def __init__(self, program: LevelProgram, context: Context) -> None:
         self._program, self._context = program, context
         self._registers = np.zeros(program.words, np.int64)
-        self._counters = np.zeros(op.COUNTERS * len(program.nodes), np.int64)
+        self._counters = np.zeros(op.COUNTERS * len(program.names), np.int64)
         self._appended = np.empty(3 * len(program.appends) + 1, np.int64)
         self._read: list[Spine | None] = []
         """The arrangements that the program reads; None for those of streams."""
@@ -67,7 +67,7 @@ class ProgramRun:
         for name in self._program.arrangements:
             spine = None if name in ephemeral else state[name]
             place, batches = (0, 0) if spine is None else spine.located
-            words += (place, batches, 0)  # in the order of the SPINE constants
+            words += (place, batches, 0, spine is not None and spine.share is not None)  # in the order of the SPINE constants
             read.append(spine)
         return np.array(words, np.int64)
 
