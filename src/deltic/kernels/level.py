@@ -21,9 +21,11 @@ from deltic.kernels import (
     level_extremes,
     level_first_rows,
     level_loops,
+    level_recursions,
     nested_words,
     ordered,
     read,
+    recursion,
     sort,
 )
 from deltic.kernels import index as index_kernels
@@ -47,6 +49,8 @@ from deltic.kernels.instructions import (
     ENTRY_FIRST_ROWS,
     ENTRY_FIXPOINT,
     ENTRY_LOOP,
+    ENTRY_RECUR,
+    ENTRY_RECURSION,
     ENTRY_TAKE_APART,
     EXTREMES,
     FIELDS,
@@ -68,6 +72,7 @@ from deltic.kernels.instructions import (
     NODE,
     PC,
     RAN,
+    RECUR,
     REGISTER,
     RESOLVE,
     ROWS,
@@ -184,6 +189,8 @@ def spine_instruction(
         return call(entries[ENTRY_FIRST_ROWS], (code, at, registers, spines, state, counters, entries))
     if opcode == LOOP:
         return call(entries[ENTRY_LOOP], (code, at, registers, spines, state, counters, entries))
+    if opcode == RECUR:
+        return call(entries[ENTRY_RECUR], (code, at, registers, spines, state, counters, entries))
     if opcode == FLIP:
         return flip(code, at, registers, spines, state, counters, entries)
     return reweigh(code, at, registers, spines, state, counters, entries)
@@ -253,13 +260,14 @@ def now() -> int:
 
 @cache
 def entries() -> Words:
-    """The addresses of the kernels that `run` calls; 0 of those of loops before `load_loops`."""
-    return np.array([*(entry_of(each) for each in CALLED), 0, 0], np.int64)
+    """The addresses of the kernels that `run` calls; 0 of those that `load` adds."""
+    return np.array([*(entry_of(each) for each in CALLED), *(0 for _ in ADDED)], np.int64)
 
 
-def load_loops() -> None:
-    """Loads what LOOP calls, or compiles it: few sessions have recursions."""
-    entries()[ENTRY_LOOP], entries()[ENTRY_FIXPOINT] = entry_of(level_loops.loop), entry_of(fixpoint.fixpoint)
+def load(opcode: int) -> None:
+    """Loads what an instruction calls that few sessions have, or compiles it."""
+    for entry in CALLED_BY[opcode]:
+        entries()[entry] = entry_of(ADDED[entry])
 
 
 CALLED: Final = (
@@ -282,3 +290,10 @@ CALLED: Final = (
     level_first_rows.first_rows,
 )
 """In the order of the ENTRY constants."""
+ADDED: Final = {
+    ENTRY_LOOP: level_loops.loop,
+    ENTRY_FIXPOINT: fixpoint.fixpoint,
+    ENTRY_RECUR: level_recursions.recur,
+    ENTRY_RECURSION: recursion.recursion,
+}
+CALLED_BY: Final = {LOOP: (ENTRY_LOOP, ENTRY_FIXPOINT), RECUR: (ENTRY_RECUR, ENTRY_RECURSION)}

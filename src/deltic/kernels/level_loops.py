@@ -106,6 +106,17 @@ def put_directory(directories: Words, end: int, spine: int, columns: int, spines
 
 
 @part
+def put_change(directories: Words, end: int, change: int, columns: int, registers: Words) -> int:
+    """Copies the part of a directory of the batch in a register, unless it is empty; returns the position after it."""
+    if registers[change + ROWS] == 0:
+        return end
+    words = DIRECTORY_HEADER + columns + 1
+    for i in range(words):
+        directories[end + i] = registers[change + ROWS + i]
+    return np.int64(end + words)
+
+
+@part
 def gathered_directories(code: Words, at: int, registers: Words, spines: Words) -> tuple[Words, Words]:
     """(all directories, that of past derivations first; the chains), as `fixpoint` takes them."""
     width, joins = code[at + WIDTH], code[at + JOINS]
@@ -125,11 +136,8 @@ def gathered_directories(code: Words, at: int, registers: Words, spines: Words) 
         chains[n, OTHER], chains[n, OTHER_COLUMNS], chains[n, CHANGE_ROWS] = end, columns, rows
         chains[n, OTHER_BATCHES] = spines[SPINE * other + SPINE_BATCHES] + np.int64(rows > 0)
         end = put_directory(directories, end, other, columns, spines)
-        if rows > 0:
-            chains[n, OTHER_CHANGE] = end
-            for i in range(DIRECTORY_HEADER + columns + 1):
-                directories[end + i] = registers[change + ROWS + i]
-            end += DIRECTORY_HEADER + columns + 1
+        chains[n, OTHER_CHANGE] = end
+        end = put_change(directories, end, change, columns, registers)
         chains[n, RECURSIVE], chains[n, RECURSIVE_COLUMNS] = end, recursive_columns
         chains[n, RECURSIVE_BATCHES] = spines[SPINE * recursive + SPINE_BATCHES]
         end = put_directory(directories, end, recursive, recursive_columns, spines)

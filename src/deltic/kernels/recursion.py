@@ -30,7 +30,7 @@ from deltic.kernels.added import (
     with_added,
 )
 from deltic.kernels.compiler import kernel, part
-from deltic.kernels.fixpoint import DIVERGED, DONE, OVERFLOW, next_due
+from deltic.kernels.fixpoint import DIVERGED, DONE, LARGE_TICK, OVERFLOW, next_due
 from deltic.kernels.memory import Words, address_of, load, store
 from deltic.kernels.rules import (
     ADDS_TO,
@@ -236,7 +236,7 @@ def summed(records: Words, count: int, relation: int, width: int) -> Words:
 @kernel(
     "Tuple((int64, int64[:,::1], int64[:,::1], int64[:,::1], int64[::1]))"
     "(int64[::1], int64[:,::1], int64[:,::1], int64[:,::1], int64[:,::1], int64[:,::1], int64[:,::1], int64[::1], int64[::1], "
-    "int64, int64, int64, int64, int64, int64, int64[::1])"
+    "int64, int64, int64, int64, int64, int64, int64, int64[::1])"
 )
 def recursion(
     directories: Words,
@@ -254,14 +254,16 @@ def recursion(
     exported: int,
     limit: int,
     hash_key: int,
+    most: int,
     report: Words,
 ) -> tuple[int, Words, Words, Words, Words]:
     """Runs to the fixed point: (outcome, derivations, added rows, sums, growth).
 
     keys: of the collections, for `Added`. recursive: how many collections are those of recursive relations. width: the most words of a row.
     registers: the most registers of a rule. exported: the relation whose sums are returned, as columns of words and a weight. limit: how
-    many iterations may change rows. growth: for each iteration that was run, how many rows each recursive collection has got. Derivations
-    and added rows are records, in any order, and more than the report says.
+    many iterations may change rows. most: beyond how many rows the kernel ends, as of a large tick. growth: for each iteration that was
+    run, how many rows each recursive collection has got. Derivations and added rows are records, in any order, and more than the report
+    says.
     """
     program = ProgramTables(collections, relations, operations, rules, variants, steps, moves)
     seen = Seen(np.empty((ROOM, STATE + 1 + width), np.int64), np.full(SLOTS * ROOM, NOTHING, np.int64), hash_key, np.empty(0, np.int64))
@@ -300,6 +302,9 @@ def recursion(
         report[ITERATIONS] += 1
         if report[OVERFLOWED] != 0:
             outcome = OVERFLOW
+            break
+        if report[ROWS] > most or report[ADDED] > most:
+            outcome = LARGE_TICK
             break
         if changed:
             if iteration >= limit:

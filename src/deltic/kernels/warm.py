@@ -33,7 +33,7 @@ USUAL = (
     "resolve",
     "checksums",
 )
-RARE = ("fixpoint", "level_loops", "recursion", "extend", "ranked", "ranges")
+RARE = ("fixpoint", "level_loops", "level_recursions", "recursion", "extend", "ranked", "ranges")
 """Of recursions, multiway joins, percentiles and joins by ranges: half of the time that compiling takes, spent when they are first used."""
 
 

@@ -19,8 +19,9 @@ from deltic.trace.counters import Counters
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
 
-_HASH_KEY: Final = secrets.randbits(55)
+HASH_KEY: Final = secrets.randbits(55)
 """Of the kernel's hash tables, which decide no result."""
+_MOST: Final = 2**63 - 1
 
 Operand = tuple[int | None, int]
 """(a register, 0), or (None, a constant)."""
@@ -251,7 +252,8 @@ def recurse(
         tables.registers,
         program.exported,
         limit,
-        _HASH_KEY,
+        HASH_KEY,
+        _MOST,
         report,
     )
     if outcome == fixpoint.OVERFLOW:

@@ -42,6 +42,7 @@ NAMES: Final = {
     op.EXTREMES: "extremes",
     op.FIRST_ROWS: "first_rows",
     op.LOOP: "loop",
+    op.RECUR: "recur",
 }
 """The names of opcodes in listings."""
 

@@ -29,7 +29,7 @@ from deltic.circuit.pending import INSERT, WEIGHT
 from deltic.circuit.programs.assembler import NO_REGISTER, Assembler, Register
 from deltic.circuit.programs.groups import aggregate, top_k
 from deltic.circuit.programs.linear import chain_instructions, chained, flat_map_instructions, map_instructions, touch
-from deltic.circuit.programs.loops import recursion
+from deltic.circuit.programs.scopes import scope
 from deltic.circuit.programs.words import not_null, order
 from deltic.kernels import instructions as op
 from deltic.trace.encoding import Layout
@@ -201,5 +201,5 @@ EMITTERS: Final[dict[type, Emitter]] = {
     Constant: _constant,
     NotNull: not_null,
     Sort: order,
-    Child: recursion,
+    Child: scope,
 }
