@@ -170,6 +170,14 @@ def test_a_bound_may_be_outside_the_calendar(session: deltic.Session) -> None:
     assert session.view("v").rows() == [{"id": 2}]
 
 
+@pytest.mark.parametrize("type", ["TIMESTAMP", "TIMESTAMP_NTZ"])
+def test_sums_with_timestamps_of_both_kinds_may_leave_the_calendar(session: deltic.Session, type: str) -> None:
+    session.advance_to(START)
+    session.sql(f"CREATE TABLE e (t {type}); CREATE MATERIALIZED VIEW v AS SELECT t FROM e WHERE t + INTERVAL 1 DAY > now()")
+    session.sql(f"INSERT INTO e VALUES ({type} '9999-12-31 23:59:59'), ({type} '2024-02-26 12:00:00')")
+    assert len(session.view("v")) == 1
+
+
 def test_time_does_not_go_back(session: deltic.Session) -> None:
     session.advance_to(START)
     session.advance_to(START)

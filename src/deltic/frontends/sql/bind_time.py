@@ -175,10 +175,13 @@ def _is_today(expr: Expr) -> bool:
 
 
 def _parted(expr: Expr) -> tuple[Expr, int]:
-    """(timestamp, microseconds added to it)."""
-    if isinstance(expr, Call) and expr.type == TIMESTAMP and expr.function in ("add_days", "add_microseconds"):
+    """(timestamp, microseconds added to it), also of a TIMESTAMP_NTZ that is compared as a TIMESTAMP."""
+    if isinstance(expr, Cast) and expr.type == TIMESTAMP and expr.argument.type == TIMESTAMP_NTZ:
+        local, offset = _parted(expr.argument)
+        return replace(expr, argument=local), offset
+    if isinstance(expr, Call) and expr.type in _TIMES and expr.function in ("add_days", "add_microseconds"):
         value, amount = expr.arguments
-        if value.type == TIMESTAMP and isinstance(amount, Literal) and isinstance(amount.value, int):
+        if value.type == expr.type and isinstance(amount, Literal) and isinstance(amount.value, int):
             inner, offset = _parted(value)
             return inner, offset + amount.value * (_DAY_US if expr.function == "add_days" else 1)
     return expr, 0
