@@ -147,3 +147,19 @@ def test_next_due_is_the_least_of_the_existing_rows(shards: int) -> None:
         assert session.next_due == start + timedelta(hours=20)
         session.advance_to(start + timedelta(hours=49))
         assert session.next_due is None
+
+
+def test_a_time_that_a_session_has_set_before_is_that_of_the_pipeline(tmp_path: Path, wall: Wall) -> None:
+    """By `advance_to` without definitions: to a time before and after the wall clock's."""
+    comes, goes = wall.now + HOUR, wall.now + 2 * HOUR
+    write(tmp_path, "1.json", (1, comes, goes), (2, wall.now - HOUR, FAR))
+    with pipeline(tmp_path) as running:
+        running.run_once()
+        assert ids(running) == [2]
+    for now, later, expected in ((wall.now + HOUR, wall.now, [1, 2]), (wall.now + HOUR, goes, [2])):
+        wall.now = now
+        with deltic.Session(state=tmp_path / "state") as session:
+            session.advance_to(later if later > now else now)
+        with pipeline(tmp_path) as running:
+            running.run_once()
+            assert ids(running) == expected

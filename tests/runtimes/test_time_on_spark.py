@@ -32,8 +32,11 @@ def run(spark: SparkSession, folder: Path, script: str, seed: int, steps: int) -
             if step % 2 == 0:
                 now = timed.session.now
                 timed.session.close()
-                timed.open(deltic.Session(spark=spark, state=str(folder)))
-                assert timed.session.now == now
+                session = deltic.Session(spark=spark, state=str(folder))
+                assert session.now == now
+                if step % 4 == 0:
+                    session.advance_to(now + timedelta(hours=12))  # before the definitions
+                timed.open(session)
                 timed.check()
         assert timed.seen
     finally:

@@ -42,7 +42,8 @@ def test_now_equals_a_literal_in_its_place(session: deltic.Session) -> None:
         for _ in range(15):
             now = START + rng.choice((-24, 0, 1, 12, 24, 48)) * timedelta(hours=1) + rng.choice((-1, 0, 1)) * MICROSECOND
             literal = f"TIMESTAMP '{now:%Y-%m-%d %H:%M:%S.%f}'"
-            fixed = query.replace("current_timestamp()", literal).replace("current_timestamp", literal).replace("now()", literal)
+            fixed = query.replace("current_date()", f"DATE '{now:%Y-%m-%d}'")
+            fixed = fixed.replace("current_timestamp()", literal).replace("current_timestamp", literal).replace("now()", literal)
             tables = {"r": {tuple(random_row(rng, id).values()): 1 for id in range(20)}}
             assert evaluate(plan, tables, now=now) == evaluate(bind_query(fixed, name, catalog), tables), name
 
@@ -68,6 +69,10 @@ DAYS = (
     "current_date() - d <= INTERVAL '1' DAY",
     "now() - t < INTERVAL 1 DAY",
     "t - now() >= INTERVAL 3 HOURS",
+    "d <> current_date()",
+    "d NOT IN (current_date(), current_date() - 1)",
+    "t >= current_date() + 1 OR u < current_date()",
+    "d <=> current_date() OR d IS NULL",
 )
 """Conditions on the day, and on the time since or until a moment."""
 
@@ -110,6 +115,25 @@ def test_a_time_is_not_compared_with_the_midnight_before_it(session: deltic.Sess
         session.sql(f"CREATE MATERIALIZED VIEW v AS SELECT id FROM r WHERE {condition}")
 
 
+def test_what_is_due_in_a_case_touches_its_rows_alone(session: deltic.Session) -> None:
+    session.advance_to(START)
+    session.sql(TABLE + "CREATE MATERIALIZED VIEW v AS SELECT id FROM r WHERE id < 3 OR t <= now() OR u > now() + INTERVAL 1 DAY")
+    session.insert("r", [{"id": id, "t": START + timedelta(days=id), "u": START + timedelta(days=id), "d": None} for id in range(1000)])
+    session.advance_to(START + timedelta(days=500))
+    assert len(session.view("v")) == 999
+    session.advance_to(START + timedelta(days=501))
+    assert session.last_tick is not None and len(session.view("v")) == 999
+    assert max(counters.touched for counters in session.last_tick.counters.values()) < 20
+
+
+def test_a_condition_has_few_cases(session: deltic.Session) -> None:
+    session.advance_to(START)
+    days = ", ".join(f"current_date() - {day}" for day in range(6))
+    session.sql(TABLE + f"CREATE MATERIALIZED VIEW v AS SELECT id FROM r WHERE d IN ({days})")
+    with pytest.raises(Unsupported, match=r"(?s)too many ways.*at most 32 cases.*BETWEEN"):
+        session.sql(f"CREATE MATERIALIZED VIEW w AS SELECT id FROM r WHERE d NOT IN ({days})")
+
+
 def test_rows_appear_and_disappear_at_their_microsecond(session: deltic.Session) -> None:
     session.advance_to(START)
     session.sql(TABLE + "CREATE MATERIALIZED VIEW v AS SELECT id FROM r WHERE t <= now() AND now() < u")
@@ -144,6 +168,14 @@ def test_a_bound_may_be_outside_the_calendar(session: deltic.Session) -> None:
         tx.insert("r", [{"id": id, "t": last, "u": None, "d": d} for id, d in ((1, None), (2, START.date()))])
     session.advance_to(last)
     assert session.view("v").rows() == [{"id": 2}]
+
+
+@pytest.mark.parametrize("type", ["TIMESTAMP", "TIMESTAMP_NTZ"])
+def test_sums_with_timestamps_of_both_kinds_may_leave_the_calendar(session: deltic.Session, type: str) -> None:
+    session.advance_to(START)
+    session.sql(f"CREATE TABLE e (t {type}); CREATE MATERIALIZED VIEW v AS SELECT t FROM e WHERE t + INTERVAL 1 DAY > now()")
+    session.sql(f"INSERT INTO e VALUES ({type} '9999-12-31 23:59:59'), ({type} '2024-02-26 12:00:00')")
+    assert len(session.view("v")) == 1
 
 
 def test_time_does_not_go_back(session: deltic.Session) -> None:

@@ -85,6 +85,15 @@ def test_a_watermark_is_the_time_of_statements() -> None:
         ]
 
 
+@pytest.mark.parametrize(
+    "moment", [datetime(1, 1, 1, tzinfo=UTC), datetime(999, 12, 31, 23, 5, tzinfo=UTC), datetime.max.replace(tzinfo=UTC)]
+)
+def test_the_time_may_be_anywhere_in_the_calendar(session: deltic.Session, moment: datetime) -> None:
+    session.advance_to(moment)
+    assert value(session, "now()") == moment and value(session, "current_date") == moment.date()
+    assert value(session, "localtimestamp") == moment.replace(tzinfo=None) and value(session, "current_time") == moment.time()
+
+
 def test_variables_keep_the_time_of_their_statement(session: deltic.Session) -> None:
     session.advance_to(NOON)
     session.sql("""

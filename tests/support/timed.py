@@ -25,12 +25,24 @@ CONDITIONS = {
     "not_yet": "NOT (t <= now())",
     "month": "t + INTERVAL 1 MONTH > now() AND d < now()",
     "since_days": "now() - t < INTERVAL 36 HOURS AND now() - u >= INTERVAL -1 DAY",
+    "either": "t <= now() OR u > now()",
+    "or_a_row": "id IN (1, 5) OR t > now() OR id = 3",
+    "unequal": "t <> now() AND d <> current_date()",
+    "listed": "d IN (current_date(), current_date() - 1, DATE '2024-02-27') OR t IN (now(), u)",
+    "days_listed": "d IN (current_date(), current_date() - 1, current_date() + 1, current_date() - 2, current_date() - 1)",
+    "outside": "now() NOT BETWEEN t AND u",
+    "neither": "NOT (t < now() AND (u > now() OR id > 6))",
+    "not_true": "(t > now() OR u <= now()) IS NOT TRUE",
+    "not_false": "(t > now() AND u <= now() AND id <> 3) IS NOT FALSE OR NOT (t <=> now())",
     "twice": "t < now() - INTERVAL 1 DAY AND u < now() AND d < now() + INTERVAL 1 DAY",
 }
 QUERIES = {name: f"SELECT id, d FROM r WHERE {condition}" for name, condition in CONDITIONS.items()}
 QUERIES |= {
     "counted": "SELECT d, count(*) AS n, max(u) AS last FROM r WHERE t <= now() AND now() < u GROUP BY d",
     "joined": "SELECT a.id, b.id AS other FROM r a JOIN r b ON a.d = b.d WHERE a.t <= now() AND b.u > now()",
+    "on": "SELECT a.id, b.id AS other FROM r a JOIN r b ON a.d = b.d AND a.t <= now() AND (b.u > now() OR b.id = a.id)",
+    "on_alone": "SELECT a.id, b.id AS other FROM r a JOIN r b ON b.t <= now() AND a.u > now() - INTERVAL 1 DAY WHERE a.id < 4",
+    "on_and_in": "SELECT a.id FROM r a JOIN r b ON a.id = b.id AND a.t <= now() AND b.id IN (SELECT id FROM r WHERE u > now())",
     "elements": "SELECT id, x FROM (SELECT id, x FROM r LATERAL VIEW explode(array(t, u)) v AS x) e WHERE x <= now()",
     "without": "SELECT id FROM r WHERE id NOT IN (SELECT id FROM r WHERE t > now())",
 }

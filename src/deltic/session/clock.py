@@ -1,4 +1,8 @@
-"""The time of a session: now() in views is the time of the last tick that had one, and never goes back."""
+"""The time of a session: now() in views is the time of the last tick that had one, and never goes back.
+
+The rows that wait in a state are those that are due after its last tick. So the time does not move while the program of the state is not
+defined: what it is advanced to is noted (REACHED), and is the time of a tick as soon as there are definitions that follow it.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,7 @@ from deltic.session.catalog import Catalog
 from deltic.session.definitions import Definitions
 from deltic.session.time_column import wall_us
 from deltic.session.watermark import BEGINNING, Marks, Watermark
-from deltic.storage.program import CLOCK, WATERMARKS
+from deltic.storage.program import CLOCK, REACHED, WATERMARKS
 from deltic.trace.between import first_after
 from deltic.trace.counters import Counters
 
@@ -46,7 +50,10 @@ class SessionClock:
 
     def notes_of_tick(self, marks: Marks, committed: Notes, changes: Mapping[str, PendingRows | Distributed]) -> Notes:
         """For a tick with these changes. committed: the notes of the last commit."""
-        return marks.advanced(committed, marks.latest(changes)) if marks else self._now(committed)
+        if not marks:
+            return self._now(committed)
+        advanced = marks.advanced(committed, marks.latest(changes))
+        return {**advanced, CLOCK: max(committed[REACHED], advanced.get(CLOCK, BEGINNING))} if is_behind(committed) else advanced
 
     def time_of_changes(self, marks: Marks, committed: Notes) -> int:
         """The time of statements that are about to change rows, in microseconds since 1970 UTC."""
@@ -78,7 +85,10 @@ class SessionClock:
         return self._due[1]
 
     def _now(self, committed: Notes) -> Notes:
-        return {} if self._clock == "manual" else {CLOCK: max(wall_us(), committed.get(CLOCK, 0))}
+        """The time of the next tick without watermarks."""
+        if self._clock == "wall":
+            return {CLOCK: max(wall_us(), _reached(committed) or 0)}
+        return {CLOCK: committed[REACHED]} if is_behind(committed) else {}
 
     def _first_time(self, marks: Marks, committed: Notes, circuit: Dataflow) -> Notes:
         """The time of a session that has none yet."""
@@ -87,8 +97,8 @@ class SessionClock:
         if CLOCK in committed or (marks and not is_temporal(circuit)):
             return {}
         if marks:
-            return {CLOCK: BEGINNING}
-        if self._clock == "manual" and needs_clock(circuit):
+            return {CLOCK: committed.get(REACHED, BEGINNING)}
+        if self._clock == "manual" and REACHED not in committed and needs_clock(circuit):
             raise ClockError(
                 "a view reads now(), and the session has no clock",
                 remedy="before the view: session.advance_to(datetime.now(UTC)); or Session(clock='wall'), or a deltic.Watermark as clock",
@@ -119,21 +129,32 @@ def microseconds(moment: datetime) -> int:
 
 
 def instant(notes: Notes) -> datetime | None:
-    """The time of the last tick that had one."""
-    return None if CLOCK not in notes else EPOCH + timedelta(microseconds=notes[CLOCK])
+    """The time of the last tick that had one, or a later one that the session was advanced to before its definitions."""
+    reached = _reached(notes)
+    return None if reached is None else EPOCH + timedelta(microseconds=reached)
 
 
 def time_us(notes: Notes) -> int:
     """The time of a query as of a commit, in microseconds since 1970 UTC: the commit's, or the wall clock's where it has none."""
-    return notes[CLOCK] if CLOCK in notes else wall_us()
+    reached = _reached(notes)
+    return wall_us() if reached is None else reached
 
 
-def notes_at(committed: Notes, moment: datetime) -> Notes:
-    """The notes of a tick at `moment`. Raises ClockError if it is before the time in `committed`."""
-    now, last = microseconds(moment), instant(committed)
-    if last is not None and now < committed[CLOCK]:
-        raise ClockError(f"the time cannot go back to {moment}", expected=f"the current time, {last}, or a later one")
-    return {CLOCK: now}
+def is_behind(committed: Notes) -> bool:
+    """Whether the session was advanced to a time that no tick has had yet."""
+    return REACHED in committed and committed[REACHED] > committed.get(CLOCK, BEGINNING - 1)
+
+
+def _reached(notes: Notes) -> int | None:
+    return max((notes[name] for name in (CLOCK, REACHED) if name in notes), default=None)
+
+
+def advanced_us(committed: Notes, moment: datetime) -> int:
+    """`moment` in microseconds since 1970 UTC. Raises ClockError if it is before the time in `committed`."""
+    now, last = microseconds(moment), _reached(committed)
+    if last is not None and now < last:
+        raise ClockError(f"the time cannot go back to {moment}", expected=f"the current time, {instant(committed)}, or a later one")
+    return now
 
 
 def next_due(committed: Committed) -> datetime | None:

@@ -23,7 +23,7 @@ from deltic.runtimes import GroupingRuntime, Runtime
 from deltic.schema import Forms
 from deltic.session.alterations import Transition, forms_in_state
 from deltic.session.catalog import Catalog
-from deltic.session.clock import SessionClock, notes_at
+from deltic.session.clock import SessionClock, advanced_us, is_behind
 from deltic.session.collector import FEW, uncollected
 from deltic.session.column_defaults import defaults_note
 from deltic.session.compiling import Compiler
@@ -37,7 +37,7 @@ from deltic.session.lateness import late_tables, watermarks_after, watermarks_af
 from deltic.session.plan_sizes import PlanSizes, sizes_note
 from deltic.session.plan_warnings import warn_of_plans
 from deltic.session.reentrance import calling, check_not_called
-from deltic.storage.program import PLANS, QUERIES, PlannedSizes, TableDescription
+from deltic.storage.program import CLOCK, PLANS, QUERIES, REACHED, PlannedSizes, TableDescription
 
 Notes = Mapping[str, Any]
 P = ParamSpec("P")
@@ -98,6 +98,10 @@ class Commits:
 
     def tick(self, changes: Mapping[str, Any], notes: Notes, *, amends: bool = False, listed: int = 0) -> None:
         """Commits changes by table, in a turn. notes: override those of the clock. amends, listed: see `circuit.operator.Tick`."""
+        if self._awaits_program:
+            assert not changes
+            self.note(notes)
+            return
         noted = self._noted(self._runtime.notes, changes, notes, amends=amends)
         precedence = self._contents.precedence
         try:
@@ -115,7 +119,7 @@ class Commits:
         """
         self._runtime.check_process()
         check_not_called(self._lock)
-        if self._grouping is None:
+        if self._grouping is None or self._awaits_program:
             with self._lock:
                 self._contents.check_open()
                 self._settle()
@@ -205,8 +209,15 @@ class Commits:
             self._contents.queue()
 
     def advance_to(self, moment: datetime) -> None:
-        """A tick at `moment`, in a turn. Raises ClockError."""
-        self.tick({}, notes_at(self._runtime.notes, moment))
+        """A tick at `moment`, in a turn; before the definitions of a state, its first tick after them. Raises ClockError."""
+        now_us = advanced_us(self._runtime.notes, moment)
+        self.tick({}, {REACHED if self._awaits_program else CLOCK: now_us})
+
+    @property
+    def _awaits_program(self) -> bool:
+        """Whether the state has a program that the session has not defined: a tick would pass its views by."""
+        committed = self._runtime.committed
+        return not committed.circuit.nodes and bool(committed.program.arrangements)
 
     def note(self, notes: Notes) -> None:
         """Commits notes alone, in a turn. That is no tick: it has no time, and streams keep the rows of the last one."""
@@ -298,12 +309,14 @@ class Commits:
         known = self._runtime.notes
         timed = self._clock.notes_after_definitions(definitions, known, self._runtime)
         late = watermarks_after_definitions(definitions.late, known, definitions.circuit, self._runtime)
-        if timed is not None or late:
-            try:
+        try:
+            if timed is not None or late:
                 self.tick({}, {**(timed or {}), **late}, amends=True)
-            except DelticError:
-                self._settled = definitions
-                raise
+            if is_behind(self._runtime.notes) and not self._awaits_program:
+                self.tick({}, {})
+        except DelticError:
+            self._settled = definitions
+            raise
         self._settled = definitions
 
 

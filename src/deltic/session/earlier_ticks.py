@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from deltic.circuit.nodes import Dataflow, Node
-from deltic.circuit.operators.over_ticks import KeepChange
-from deltic.circuit.operators.watermark import WatermarkOperator
+from deltic.circuit.nodes import Dataflow
 from deltic.errors import StateError
 from deltic.plan.fingerprint import fingerprint
 from deltic.plan.nodes import Plan
 from deltic.plan.streams import keeps_ticks
-from deltic.runtimes.durable.partial import KEPT
+from deltic.runtimes.durable.partial import is_kept
 from deltic.storage.program import ProgramDescription
 
 
@@ -39,7 +37,7 @@ def check_earlier_ticks(state: ProgramDescription, circuit: Dataflow, queries: M
                     expected="first of all a script, circuit or Datalog program with the views of the state",
                     remedy="define them together, by session.program(deltic.Program(script, circuit, …)), which drops views that it lacks",
                 )
-    fresh = frozenset(name for node in circuit.nodes if _is_kept(circuit, node) for name in node.owned) - state.arrangements.keys()
+    fresh = frozenset(name for node in circuit.nodes if is_kept(circuit, node) for name in node.owned) - state.arrangements.keys()
     if not fresh:
         return
     before = {name.lower() for name in state.views}
@@ -53,10 +51,3 @@ def check_earlier_ticks(state: ProgramDescription, circuit: Dataflow, queries: M
                 remedy="deltic state export writes the rows that the views have. "
                 f"For {name} to begin again, give it another name, or run the program without it once",
             )
-
-
-def _is_kept(circuit: Dataflow, node: Node) -> bool:
-    """Whether the node has state that cannot be computed from other state. Windows of a table are filled from the table."""
-    if isinstance(node.operator, WatermarkOperator):
-        return circuit.nodes[node.inputs[0]].stream
-    return isinstance(node.operator, (*KEPT, KeepChange))

@@ -19,6 +19,11 @@ from deltic.trace.identity import Identity
 
 CLOCK: Final = "now_us"
 """The note of the time of the last tick that had one, in microseconds since 1970 UTC."""
+REACHED: Final = "clock_us"
+"""The note of the time, in microseconds since 1970 UTC, that a session was advanced to before it defined the program of the state. If it is
+later than CLOCK, it is the time of the next tick."""
+ON_TIME: Final = "on_time"
+"""The note that no row waits in the state that is due at CLOCK or before. States of earlier versions lack it."""
 FUNCTIONS: Final = "functions"
 """The note of the user functions that views call: by name, the digests of the code of the functions with that name."""
 STRINGS: Final = "strings"
@@ -168,8 +173,8 @@ class ViewDescription:
 
 @dataclass(frozen=True, slots=True)
 class ProgramDescription:
-    """arrangements: by id. tables, views: by name as the user wrote it. functions, now_us, watermarks, lateness, queries, plans, defaults:
-    see FUNCTIONS, CLOCK, WATERMARKS, LATENESS, QUERIES, PLANS, DEFAULTS.
+    """arrangements: by id. tables, views: by name as the user wrote it. functions, now_us, reached_us, on_time, watermarks, lateness,
+    queries, plans, defaults: see FUNCTIONS, CLOCK, REACHED, ON_TIME, WATERMARKS, LATENESS, QUERIES, PLANS, DEFAULTS.
 
     id: identifies the state permanently. hash_version: version of the hash functions of shards and string ids. identity: the key of the
     latter. spread: the number of shards under which state without a partition was filled. None, of queries and plans too: not recorded.
@@ -182,6 +187,8 @@ class ProgramDescription:
     watermarks: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     lateness: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     now_us: int | None = None
+    reached_us: int | None = None
+    on_time: bool = False
     id: str | None = None
     hash_version: int | None = None
     identity: Identity | None = None
@@ -379,6 +386,8 @@ _PARTS: Final[Mapping[str, tuple[str, Callable[[Json], Any]]]] = {
     WATERMARKS: ("watermarks", _entries(_mark, WATERMARKS)),
     LATENESS: ("lateness", _entries(_late, LATENESS)),
     CLOCK: ("now_us", _or_none(_time, CLOCK)),
+    REACHED: ("reached_us", _or_none(_time, REACHED)),
+    ON_TIME: ("on_time", lambda value: truth(value or False, ON_TIME)),
     "id": ("id", _or_none(string, "id")),
     "hash": ("hash_version", _or_none(count, "hash")),
     STRINGS: ("identity", lambda value: None if value is None else Identity.of_note(value)),

@@ -119,9 +119,9 @@ def _with_fields(binder: ExpressionBinder, node: tree.FunctionCall) -> Expr:
 
 
 def bind_now(binder: ExpressionBinder, name: str, span: Span) -> Expr:
-    """now() or current_date(), allowed only in WHERE, where conditions on it become a temporal filter."""
-    if binder.clause != "WHERE":
-        raise not_here("now()" if name in CLOCK else "current_date()", span)
+    """now() or current_date(), allowed only in WHERE and in ON of an inner join, where conditions on it become a temporal filter."""
+    if binder.clause != "WHERE" and not binder.timed:
+        raise not_here("now()" if name in CLOCK else "current_date()", span, binder.clause)
     return now(span) if name in CLOCK else current_date(span)
 
 

@@ -15,12 +15,13 @@ from deltic.expr import Expr, resolve
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.bind_expression import ExpressionBinder
 from deltic.frontends.sql.bind_subquery import Subqueries, members, outer_of
-from deltic.frontends.sql.bind_time import TimeCondition, conditions
+from deltic.frontends.sql.bind_time import TimeCondition
 from deltic.frontends.sql.scope import Outer, reads_subqueries
 from deltic.frontends.sql.shared_below import over_shared
+from deltic.frontends.sql.time_cases import TimeCases, conditions, timed
 from deltic.plan.columns import conjunction, shift
 from deltic.plan.equalities import with_equality
-from deltic.plan.nodes import DependentJoin, Filter, Plan, TemporalFilter
+from deltic.plan.nodes import DependentJoin, Filter, Plan
 from deltic.plan.null_patterns import possible
 
 
@@ -38,7 +39,7 @@ class Membership:
     pairs: tuple[tuple[Expr, Expr], ...] = ()
 
 
-Conjunct = Expr | Membership | TimeCondition
+Conjunct = Expr | Membership | TimeCondition | TimeCases
 
 
 def bind_conjuncts(node: tree.Expression, binder: ExpressionBinder) -> list[Conjunct]:
@@ -87,7 +88,7 @@ def _membership(node: tree.ExistsTest | tree.InQuery, negated: bool, binder: Exp
 def apply(plan: Plan, conditions: Sequence[Conjunct], subqueries: Subqueries, over: Callable[[Expr], Expr] = lambda expr: expr) -> Plan:
     """The rows of `plan` that satisfy the conditions, which `over` rewrites over the plan's rows. Equalities become join keys."""
     rest: list[Expr] = []
-    exprs = [condition for condition in conditions if not isinstance(condition, Membership | TimeCondition)]
+    exprs = [condition for condition in conditions if not isinstance(condition, Membership | TimeCondition | TimeCases)]
     for condition in exprs:
         if not reads_subqueries(condition):
             bound = over(condition)
@@ -96,8 +97,9 @@ def apply(plan: Plan, conditions: Sequence[Conjunct], subqueries: Subqueries, ov
             rest.extend([] if joined else [bound])
     if rest:
         plan = over_shared(Filter(plan, conjunction(rest)))
-    times = [condition for condition in conditions if isinstance(condition, TimeCondition)]
-    plan = _timed(plan, [time.over(over) for time in times if not any(map(reads_subqueries, time.moments))])
+    times = [condition for condition in conditions if isinstance(condition, TimeCondition | TimeCases)]
+    late = [time for time in times if isinstance(time, TimeCondition) and any(map(reads_subqueries, time.moments))]
+    plan = timed(plan, [time.over(over) for time in times if time not in late])
     for member in conditions:
         if isinstance(member, Membership):
             plan = _joined(plan, member, subqueries, over)
@@ -105,16 +107,8 @@ def apply(plan: Plan, conditions: Sequence[Conjunct], subqueries: Subqueries, ov
     plan = subqueries.joined(plan, tests, over)
     if tests:
         plan = over_shared(Filter(plan, conjunction(subqueries.filled(over(test)) for test in tests)))
-    late = [time for time in times if any(map(reads_subqueries, time.moments))]
     plan = subqueries.joined(plan, [moment for time in late for moment in time.moments], over)
-    return _timed(plan, [time.over(over).over(subqueries.filled) for time in late])
-
-
-def _timed(plan: Plan, times: Sequence[TimeCondition]) -> Plan:
-    """The rows that satisfy the conditions on the time."""
-    if not times:
-        return plan
-    return TemporalFilter(plan, tuple(b for time in times for b in time.lower), tuple(b for time in times for b in time.upper))
+    return timed(plan, [time.over(over).over(subqueries.filled) for time in late])
 
 
 def _joined(plan: Plan, member: Membership, subqueries: Subqueries, over: Callable[[Expr], Expr]) -> Plan:

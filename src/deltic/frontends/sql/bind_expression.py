@@ -52,6 +52,7 @@ class ExpressionBinder:
     windows: takes the window functions, likewise.
     lambdas: the lambdas around the expression, outermost first: their parameters by lower-case name.
     time_window: the windows of event time of the rows, which are meant by their name where no column is.
+    timed: whether conditions may read the time; in WHERE they may.
     body: the call, in the body of a function in SQL.
     """
 
@@ -65,6 +66,7 @@ class ExpressionBinder:
     windows: WindowCollector | None = None
     lambdas: tuple[Mapping[str, LambdaVariable], ...] = ()
     time_window: TimeWindow | None = None
+    timed: bool = False
     body: Body | None = None
 
     def bind(self, node: tree.Expression) -> Expr:

@@ -21,10 +21,12 @@ from deltic.frontends.sql.bind_over_ticks import OVER_TICKS, bind_over_ticks
 from deltic.frontends.sql.bind_pivot import bind_pivot, bind_unpivot
 from deltic.frontends.sql.bind_subquery import Subqueries, has_subquery
 from deltic.frontends.sql.bind_table_function import bind_from_function, bind_lateral, bind_lateral_view
+from deltic.frontends.sql.bind_time import TimeCondition, reads_time
 from deltic.frontends.sql.bind_values import bind_values
 from deltic.frontends.sql.environment import BindQuery, Environment
 from deltic.frontends.sql.scope import Outer, Scope, ScopeColumn, ScopedRelation, check_names, moved, relation
-from deltic.plan.columns import named_columns, reference, shift
+from deltic.frontends.sql.time_cases import TimeCases, conditions, timed
+from deltic.plan.columns import conjunction, named_columns, reference, shift
 from deltic.plan.equalities import EQUAL, split
 from deltic.plan.nodes import DependentJoin, Filter, Join, JoinKind, Plan, Project, Reference, Table, Values
 from deltic.schema import Schema, TableSchema
@@ -234,13 +236,20 @@ def _join(left: ScopedRelation, right: ScopedRelation, node: tree.JoinClause, en
         return _join_using(left, right, kind, [(part.text, part.span) for part in node.columns], env)
     width = len(left.plan.schema)
     both = _beside(left, right, Join(left.plan, right.plan, "inner"))  # ON is evaluated before outer joins add NULLs
-    binder = ExpressionBinder(replace(both.scope, outer=env.outer), "ON")
+    binder = ExpressionBinder(replace(both.scope, outer=env.outer), "ON", timed=kind == "inner")
     if node.condition is not None and has_subquery(node.condition):
         with_subqueries = replace(binder, subqueries=Subqueries(env, bind_query))
         return _beside(left, right, join_with_subqueries(left.plan, right.plan, kind, node.condition, with_subqueries))
-    keys, residual = ((), None) if node.condition is None else split(binder.condition(node.condition), width)
+    condition = None if node.condition is None else binder.condition(node.condition)
+    times: list[TimeCondition | TimeCases] = []
+    if condition is not None and reads_time(condition):
+        parts = conditions(condition)
+        times = [part for part in parts if isinstance(part, TimeCondition | TimeCases)]
+        others = [part for part in parts if not isinstance(part, TimeCondition | TimeCases)]
+        condition = conjunction(others) if others else None
+    keys, residual = ((), None) if condition is None else split(condition, width)
     hint = env.hint if kind == "inner" else None
-    return _beside(left, right, Join(left.plan, right.plan, kind, keys, residual, hint=hint, span=node.right.span))
+    return _beside(left, right, timed(Join(left.plan, right.plan, kind, keys, residual, hint=hint, span=node.right.span), times))
 
 
 def _beside(left: ScopedRelation, right: ScopedRelation, plan: Plan) -> ScopedRelation:

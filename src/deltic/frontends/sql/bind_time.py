@@ -16,7 +16,6 @@ from deltic.errors import Span, Unsupported
 from deltic.expr import Call, Cast, Expr, Literal
 from deltic.expr.nodes import distinct_parts
 from deltic.frontends.sql.scope import reads_outer
-from deltic.plan.columns import conjuncts
 from deltic.plan.nodes import Bound
 from deltic.schema import DATE, TIMESTAMP, TIMESTAMP_NTZ
 
@@ -34,8 +33,13 @@ _TIMES: Final = (TIMESTAMP, TIMESTAMP_NTZ)
 _DAYS: Final = {"add_days": _DAY_US, "subtract_days": -_DAY_US}
 _SPANS: Final = {"datediff": _DAY_US, "days_between": _DAY_US, "time_between": 1}
 """Functions of the time from their second argument to the first, with the microseconds of their unit."""
-EXPECTED: Final = "a condition of WHERE such as placed >= now() - INTERVAL 7 DAYS, with =, <, <=, > or >=, joined to the others by AND"
+EXPECTED: Final = "a condition of WHERE that compares a column with the time, such as placed >= now() - INTERVAL 7 DAYS"
 REMEDY: Final = "store the time in a table of one row and join it"
+_REMEDIES: Final = {
+    "ON": "select the rows first: JOIN (SELECT * FROM t WHERE placed >= now() - INTERVAL 7 DAYS) AS t ON …",
+    "HAVING": "test the groups in a query around this one: SELECT * FROM (SELECT … GROUP BY …) WHERE latest >= now() - INTERVAL 7 DAYS",
+}
+"""By the clause in which the time is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,11 @@ class TimeCondition:
     def moments(self) -> list[Expr]:
         """The expressions of the bounds."""
         return [bound.moment for bound in (*self.lower, *self.upper)]
+
+    def optional(self) -> TimeCondition:
+        """The condition that is also satisfied if the moments are NULL."""
+        lower, upper = (tuple(replace(bound, optional=True) for bound in bounds) for bounds in (self.lower, self.upper))
+        return TimeCondition(lower, upper)
 
     def over(self, change: Callable[[Expr], Expr]) -> TimeCondition:
         """The condition with its moments as expressions over other rows."""
@@ -66,21 +75,22 @@ def current_date(span: Span) -> Cast:
     return Cast(Call(NOW, (), TIMESTAMP, False), DATE, False, span=span)
 
 
-def time_condition(condition: Expr) -> TimeCondition | None:
-    """The condition's bounds on the time; None if it does not read the time. Raises Unsupported unless it is a comparison."""
+def reads_time(expr: Expr) -> bool:
+    """Whether now() is in the expression."""
+    return _clock(expr) is not None
+
+
+def not_compared(condition: Expr) -> Unsupported:
+    """The error for a condition that reads the time, and not in comparisons."""
     read = _clock(condition)
-    if read is None:
-        return None
-    bounds = _compared(condition)
-    if bounds is None:
-        day = next((part for part in distinct_parts([condition]) if isinstance(part, Cast) and part.argument is read), None)
-        raise not_here("now()", read.span) if read.span or day is None else not_here("current_date()", day.span)
-    return bounds
+    assert read is not None
+    day = next((part for part in distinct_parts([condition]) if isinstance(part, Cast) and part.argument is read), None)
+    return not_here("now()", read.span) if read.span or day is None else not_here("current_date()", day.span)
 
 
-def not_here(name: str, span: Span | None) -> Unsupported:
+def not_here(name: str, span: Span | None, clause: str = "") -> Unsupported:
     """The error for a function of the time outside of comparisons in WHERE."""
-    return Unsupported(f"{name} is not supported here", span=span, expected=EXPECTED, remedy=REMEDY)
+    return Unsupported(f"{name} is not supported here", span=span, expected=EXPECTED, remedy=_REMEDIES.get(clause, REMEDY))
 
 
 def _clock(expr: Expr) -> Call | None:
@@ -88,11 +98,12 @@ def _clock(expr: Expr) -> Call | None:
     return next((part for part in distinct_parts([expr]) if isinstance(part, Call) and part.function == NOW), None)
 
 
-def _compared(condition: Expr, negated: bool = False) -> TimeCondition | None:
+def compared(condition: Expr, negated: bool = False) -> TimeCondition | None:
+    """The bounds on the time of a comparison with now(), at most one of each kind; None if it is none. negated: whether NOT is before."""
     if not isinstance(condition, Call):
         return None
     if condition.function == "not":
-        return _compared(condition.arguments[0], not negated)
+        return compared(condition.arguments[0], not negated)
     operator = _NEGATED.get(condition.function) if negated else condition.function
     if operator not in _FLIPPED:
         return None
@@ -164,10 +175,13 @@ def _is_today(expr: Expr) -> bool:
 
 
 def _parted(expr: Expr) -> tuple[Expr, int]:
-    """(timestamp, microseconds added to it)."""
-    if isinstance(expr, Call) and expr.type == TIMESTAMP and expr.function in ("add_days", "add_microseconds"):
+    """(timestamp, microseconds added to it), also of a TIMESTAMP_NTZ that is compared as a TIMESTAMP."""
+    if isinstance(expr, Cast) and expr.type == TIMESTAMP and expr.argument.type == TIMESTAMP_NTZ:
+        local, offset = _parted(expr.argument)
+        return replace(expr, argument=local), offset
+    if isinstance(expr, Call) and expr.type in _TIMES and expr.function in ("add_days", "add_microseconds"):
         value, amount = expr.arguments
-        if value.type == TIMESTAMP and isinstance(amount, Literal) and isinstance(amount.value, int):
+        if value.type == expr.type and isinstance(amount, Literal) and isinstance(amount.value, int):
             inner, offset = _parted(value)
             return inner, offset + amount.value * (_DAY_US if expr.function == "add_days" else 1)
     return expr, 0
@@ -191,8 +205,3 @@ def _refuse_months(expr: Expr) -> None:
     if isinstance(expr, Call) and expr.function == "add_months":
         message = "an INTERVAL of months or years is not supported beside now()"
         raise Unsupported(message, span=expr.span, expected="days or less", remedy="add it to the column on the other side")
-
-
-def conditions(condition: Expr) -> list[Expr | TimeCondition]:
-    """(the conjuncts without now(), those with it)."""
-    return [time_condition(part) or part for part in conjuncts(condition)]

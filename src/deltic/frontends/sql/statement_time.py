@@ -5,9 +5,9 @@ A view has no such time: it would change without a change of a row.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final, TypeGuard, TypeVar
 
 from deltic.errors import Span, TypeMismatch
@@ -18,12 +18,12 @@ from deltic.schema import BIGINT, DATE, TIMESTAMP, TIMESTAMP_NTZ, Type
 from deltic.types import MOST_PLACES, TIME, time_type
 
 Node = TypeVar("Node")
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_FORMS: Final[dict[str, tuple[Type, str]]] = {
-    **dict.fromkeys(("now", "current_timestamp"), (TIMESTAMP, "%Y-%m-%d %H:%M:%S.%fZ")),
-    "localtimestamp": (TIMESTAMP_NTZ, "%Y-%m-%d %H:%M:%S.%f"),
-    **dict.fromkeys(("current_date", "curdate"), (DATE, "%Y-%m-%d")),
-    "current_time": (TIME, "%H:%M:%S.%f"),
+_EPOCH: Final = datetime(1970, 1, 1)  # in UTC
+_FORMS: Final[dict[str, tuple[Type, Callable[[datetime], str]]]] = {
+    **dict.fromkeys(("now", "current_timestamp"), (TIMESTAMP, lambda moment: f"{moment.isoformat()}Z")),
+    "localtimestamp": (TIMESTAMP_NTZ, datetime.isoformat),
+    **dict.fromkeys(("current_date", "curdate"), (DATE, lambda moment: moment.date().isoformat())),
+    "current_time": (TIME, lambda moment: moment.time().isoformat()),
 }
 _SECONDS: Final = "unix_timestamp"
 """With arguments it is a function of them."""
@@ -60,7 +60,7 @@ def time_literal(name: str, now_us: int, arguments: Sequence[Expr], span: Span) 
     if arguments:
         digits = _digits(arguments[0])
         now_us, type = now_us - now_us % 10 ** (MOST_PLACES - digits), time_type(digits)
-    return literals.typed((_EPOCH + timedelta(microseconds=now_us)).strftime(form), type, span)
+    return literals.typed(form(_EPOCH + timedelta(microseconds=now_us)), type, span)
 
 
 def _digits(argument: Expr) -> int:

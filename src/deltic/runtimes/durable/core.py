@@ -22,6 +22,7 @@ from deltic.runtimes import RETAINED_EPOCHS, TickResult
 from deltic.runtimes.durable.interrupts import uninterrupted
 from deltic.runtimes.durable.merges import Group, Merged, Merger, adopted
 from deltic.runtimes.durable.outcome import PerformedTick, change_of
+from deltic.runtimes.durable.overdue import overdue
 from deltic.runtimes.durable.partial import partial, with_scopes
 from deltic.runtimes.durable.strings import HASH_VERSION, check_version, identity_of
 from deltic.runtimes.durable.version import DurableVersion
@@ -31,7 +32,7 @@ from deltic.storage.files import DataFile, FileRef, Origin
 from deltic.storage.history import stored_manifest
 from deltic.storage.manifest import Change, Manifest, SegmentRef
 from deltic.storage.parsing import REMEDY
-from deltic.storage.program import EMPTY, STRINGS, VIEWS, ArrangementDescription
+from deltic.storage.program import EMPTY, ON_TIME, STRINGS, VIEWS, ArrangementDescription
 from deltic.storage.reader import manifest_at
 from deltic.storage.reading import OpenFiles, shaped
 from deltic.storage.reshard import SPREAD
@@ -129,8 +130,10 @@ class Durable(ABC):
         manifest = before.manifest
         arrangements = manifest.program.arrangements
         program = described(circuit, manifest.program, dropped)
-        notes = {**(notes or {}), **program.notes(), SPREAD: self.shards}
+        notes = {**(notes or {}), **program.notes(), SPREAD: self.shards, ON_TIME: True}
         stale = partial(circuit) & arrangements.keys() if manifest.program.spread != self.shards else frozenset[str]()
+        if not manifest.program.on_time:
+            stale |= overdue(circuit, before.after(circuit, manifest, self._files))
         fresh = with_scopes(circuit, (circuit.arrangements.keys() - arrangements.keys()) | stale)
         stale = fresh & arrangements.keys()
         dropped_segments = tuple(s for s in manifest.segments() if s.arrangement not in program.arrangements or s.arrangement in stale)

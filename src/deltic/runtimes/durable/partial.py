@@ -24,10 +24,10 @@ from __future__ import annotations
 from collections.abc import Set
 from typing import Final
 
-from deltic.circuit.nodes import Dataflow
+from deltic.circuit.nodes import Dataflow, Node
 from deltic.circuit.operators.accumulate import AccumulateOperator
 from deltic.circuit.operators.fold_groups import FoldSums
-from deltic.circuit.operators.over_ticks import OverTicksOperator, PreviousTick
+from deltic.circuit.operators.over_ticks import KeepChange, OverTicksOperator, PreviousTick
 from deltic.circuit.operators.watermark import WatermarkOperator
 
 KEPT: Final = (AccumulateOperator, FoldSums, OverTicksOperator, WatermarkOperator)
@@ -48,6 +48,13 @@ def partial(circuit: Dataflow) -> frozenset[str]:
             affected.add(node.id)
             refilled |= {node.owns} - fed_back if node.owns and not isinstance(node.operator, KEPT) else set()
     return frozenset(refilled)
+
+
+def is_kept(circuit: Dataflow, node: Node) -> bool:
+    """Whether the node has state that cannot be computed from other state. Windows of a table are filled from the table."""
+    if isinstance(node.operator, WatermarkOperator):
+        return circuit.nodes[node.inputs[0]].stream
+    return isinstance(node.operator, (*KEPT, KeepChange))
 
 
 def with_scopes(circuit: Dataflow, fresh: Set[str]) -> frozenset[str]:
