@@ -56,6 +56,34 @@ def test_frames_of_spark_that_are_no_changes_are_refused(spark: SparkSession, tm
                 session.insert("t", frame)
 
 
+def test_columns_whose_names_have_dots_and_backquotes(spark: SparkSession, tmp_path: Path) -> None:
+    with deltic.Session(spark=spark, state=str(tmp_path / "state"), shards=1) as session:
+        session.sql("""
+            CREATE TABLE t (id INT PRIMARY KEY, `a.b` INT, `c``d` INT);
+            CREATE MATERIALIZED VIEW v AS SELECT id, `a.b`, `c``d` FROM t;
+        """)
+        frame = spark.sql("SELECT 1 AS id, 2 AS `a.b`, 3 AS `c``d`, 'insert' AS _op, 1 AS `se.q`")
+        session.apply({"t": frame}, sequence="se.q")
+        assert session.view("v").rows() == [{"id": 1, "a.b": 2, "c`d": 3}]
+
+
+def test_nulls_of_structs_whose_fields_are_not_null(spark: SparkSession, tmp_path: Path) -> None:
+    with deltic.Session(spark=spark, state=str(tmp_path / "state"), shards=1) as session:
+        session.sql("""
+            CREATE TABLE t (id BIGINT PRIMARY KEY, l ARRAY<STRUCT<z: STRING>>, s STRUCT<z: STRING>);
+            CREATE MATERIALIZED VIEW v AS SELECT * FROM t;
+        """)
+        columns = "array(named_struct('z', 'q'), NULL) AS l, if(id = 2, NULL, named_struct('z', 'q')) AS s"
+        session.insert("t", spark.sql(f"SELECT id, {columns} FROM range(1, 3)"))
+        session.apply({"t": spark.sql(f"SELECT id, {columns}, 'insert' AS _op FROM range(3, 4)")})
+        lists = [{"z": "q"}, None]
+        assert sorted(session.view("v").rows(), key=lambda row: int(row["id"])) == [
+            {"id": 1, "l": lists, "s": {"z": "q"}},
+            {"id": 2, "l": lists, "s": None},
+            {"id": 3, "l": lists, "s": {"z": "q"}},
+        ]
+
+
 SCRIPT = """
 CREATE TABLE sales (id BIGINT NOT NULL, shop STRING, amount INT, PRIMARY KEY (id));
 CREATE MATERIALIZED VIEW totals AS SELECT shop, sum(amount) AS total, max(amount) AS most FROM sales GROUP BY shop;
