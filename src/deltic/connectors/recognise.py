@@ -97,7 +97,10 @@ def _with_optional_parts(frame: Any) -> Any:
     given = frame.schema
     optional = type(given).fromJson(_optional(given.jsonValue()))
     columns = [frame[backquoted(field.name)] for field in given]
-    return frame.select(*(column.cast(field.dataType).alias(field.name) for column, field in zip(columns, optional, strict=True)))
+    for i, (own, other) in enumerate(zip(given, optional, strict=True)):
+        if own.dataType != other.dataType:  # no cast that is not needed: those to TIME are refused by default
+            columns[i] = columns[i].cast(other.dataType).alias(own.name)
+    return frame.select(*columns)
 
 
 def _optional(kind: Any) -> Any:
