@@ -200,7 +200,8 @@ def with_fields(type: Type, array: pa.Array) -> pa.Array:
         fields = [pa.field("key", array.keys.type, nullable=False), pa.field("value", items.type)]
         entries = pa.StructArray.from_arrays([array.keys, items], fields=fields)
         return _around(pa.map_(array.keys.type, items.type), array, entries)
-    listed = array.cast(pa.list_(source.value_type))
+    # Not by a cast where none is needed: Arrow refuses it to lists of NULLs of structs with NOT NULL fields, as Spark sends them.
+    listed = array if pa.types.is_list(source) else array.cast(pa.list_(source.value_type))
     values = with_fields(type.parts[0].type, listed.values)
     return _around(pa.list_(values.type), listed, values)
 

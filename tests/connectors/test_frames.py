@@ -251,6 +251,20 @@ def test_pandas_nulls_in_nested_values_are_null(given: object, type: Type, value
     assert column(pd.DataFrame(rows) if as_frame else rows, type) == [value, None, None]
 
 
+@pytest.mark.parametrize("in_map", [False, True])
+def test_nulls_in_nested_values_of_parts_that_are_not_null(in_map: bool) -> None:
+    """As Spark's tasks send them: the part of a NULL is NULL although its field is declared NOT NULL."""
+    row = pa.struct([pa.field("z", pa.string(), nullable=False)])
+    rows = pa.StructArray.from_buffers(row, 2, [pa.py_buffer(b"\x01")], children=[pa.array(["q", None])])
+    lists = pa.ListArray.from_arrays(pa.array([0, 2], pa.int32()), rows, type=pa.list_(pa.field("element", row)))
+    kind = array_type(struct((Field("z", STRING),)))
+    if not in_map:
+        assert column(pa.table([lists], names=["x"]), kind) == [[{"z": "q"}, None]]
+        return
+    maps = pa.MapArray.from_arrays(pa.array([0, 1], pa.int32()), pa.array(["k"]), lists)
+    assert column(pa.table([maps], names=["x"]), map_type(STRING, kind)) == [[("k", [{"z": "q"}, None])]]
+
+
 @pytest.mark.parametrize("given", [{pd.NA: 1}, {"a": float("nan")}])
 def test_a_null_key_of_a_map_and_nan_for_a_whole_number_are_refused(given: object) -> None:
     with pytest.raises(ConstraintViolation, match=r"row 0, column x: .* does not fit"):

@@ -388,6 +388,19 @@ def test_errors_of_what_a_module_reads_have_its_place(tmp_path: Path) -> None:
         looped(tmp_path, Table(fails=True))
 
 
+def test_a_name_of_more_than_three_parts_is_refused_with_the_place_of_its_reader(tmp_path: Path) -> None:
+    module = 'from pyspark import pipelines as dp\n\n@dp.materialized_view\ndef v():\n    return spark.read.table("w.x.y.z")\n'
+    spec = written(tmp_path, {"spark-pipeline.yml": SPEC, "transformations/a.py": module})
+    with pytest.raises(CatalogError, match=r"transformations/a.py:3: the name w.x.y.z has 4 parts\nexpected: at most three"):
+        planned(spec)
+
+
+def test_names_in_sql_may_have_dots(tmp_path: Path) -> None:
+    sql = "CREATE MATERIALIZED VIEW `a.b` AS SELECT 1 AS x;\nCREATE MATERIALIZED VIEW c AS SELECT x FROM `a.b`;"
+    spec = written(tmp_path, {"spark-pipeline.yml": SPEC, "transformations/a.sql": sql})
+    assert refreshes(planned(spec)) == {"a.b": "incremental", "c": "incremental"}
+
+
 def test_a_source_that_is_not_there_is_an_error_with_the_place_of_its_reader(tmp_path: Path) -> None:
     sql = "CREATE MATERIALIZED VIEW a AS SELECT 1 AS id;\nCREATE MATERIALIZED VIEW b AS SELECT count(*) AS n FROM nothing;"
     spec = written(tmp_path, {"spark-pipeline.yml": SPEC, "transformations/a.sql": sql})

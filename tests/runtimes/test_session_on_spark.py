@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from datetime import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,6 +55,39 @@ def test_frames_of_spark_that_are_no_changes_are_refused(spark: SparkSession, tm
         if frame.isStreaming:
             with pytest.raises(errors.FrameError, match=message):
                 session.insert("t", frame)
+
+
+def test_columns_whose_names_have_dots_and_backquotes(spark: SparkSession, tmp_path: Path) -> None:
+    with deltic.Session(spark=spark, state=str(tmp_path / "state"), shards=1) as session:
+        session.sql("""
+            CREATE TABLE t (id INT PRIMARY KEY, `a.b` INT, `c``d` INT);
+            CREATE MATERIALIZED VIEW v AS SELECT id, `a.b`, `c``d` FROM t;
+        """)
+        frame = spark.sql("SELECT 1 AS id, 2 AS `a.b`, 3 AS `c``d`, 'insert' AS _op, 1 AS `se.q`")
+        session.apply({"t": frame}, sequence="se.q")
+        assert session.view("v").rows() == [{"id": 1, "a.b": 2, "c`d": 3}]
+
+
+def test_nulls_of_structs_whose_fields_are_not_null(spark: SparkSession, tmp_path: Path) -> None:
+    with deltic.Session(spark=spark, state=str(tmp_path / "state"), shards=1) as session:
+        session.sql("""
+            CREATE TABLE t (id BIGINT PRIMARY KEY, l ARRAY<STRUCT<z: STRING>>, s STRUCT<z: STRING>, at TIME);
+            CREATE MATERIALIZED VIEW v AS SELECT * FROM t;
+        """)
+        columns = "array(named_struct('z', 'q'), NULL) AS l, if(id = 2, NULL, named_struct('z', 'q')) AS s, TIME '01:02:03' AS at"
+        frame = spark.sql(f"SELECT id, {columns} FROM range(1, 3)")
+        spark.conf.set("spark.sql.timeType.enabled", "false")  # as by default, when casts to TIME are refused
+        try:
+            session.insert("t", frame)
+        finally:
+            spark.conf.set("spark.sql.timeType.enabled", "true")
+        session.apply({"t": spark.sql(f"SELECT id, {columns}, 'insert' AS _op FROM range(3, 4)")})
+        lists, at = [{"z": "q"}, None], time(1, 2, 3)
+        assert sorted(session.view("v").rows(), key=lambda row: int(row["id"])) == [
+            {"id": 1, "l": lists, "s": {"z": "q"}, "at": at},
+            {"id": 2, "l": lists, "s": None, "at": at},
+            {"id": 3, "l": lists, "s": {"z": "q"}, "at": at},
+        ]
 
 
 SCRIPT = """

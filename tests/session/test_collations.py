@@ -193,6 +193,6 @@ def test_files_bring_and_take_texts_with_collations(format_: str, tmp_path: Path
 
 def test_spark_reads_a_column_with_its_collation() -> None:
     types = pytest.importorskip("pyspark.sql.types")
-    datasource = pytest.importorskip("deltic.runtimes.spark.datasource")
-    assert datasource.spark_type(text("UTF8_LCASE")) == types.StringType("UTF8_LCASE") != types.StringType()
-    assert datasource.spark_type(array_type(text("UTF8_LCASE_RTRIM"))) == types.ArrayType(types.StringType("UTF8_LCASE_RTRIM"))
+    spark = pytest.importorskip("deltic.runtimes.spark.types")
+    assert spark.spark_type(text("UTF8_LCASE")) == types.StringType("UTF8_LCASE") != types.StringType()
+    assert spark.spark_type(array_type(text("UTF8_LCASE_RTRIM"))) == types.ArrayType(types.StringType("UTF8_LCASE_RTRIM"))

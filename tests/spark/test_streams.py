@@ -410,6 +410,7 @@ def test_a_script_of_files_alone_runs_in_a_thread(pipelines: Any, tmp_path: Path
     [
         ("id BIGINT, customer BIGINT", None, "table orders: the stream has no column amount"),
         (f"{ORDERS}, note STRING", None, "table orders: column note of the stream is not in the table"),
+        (f"{ORDERS}, ID BIGINT", None, r"table orders: the stream has the column ID twice \(case does not count\)"),
         (f"{ORDERS}, _op STRING, _weight BIGINT", None, "a stream with both _op and _weight"),
         (f"{ORDERS}, at TIMESTAMP", "at", "the sequence at needs a column at and a column _op"),
     ],
@@ -422,6 +423,13 @@ def test_streams_that_do_not_fit_their_table_are_rejected(columns: str, sequence
     table = TableSchema("orders", Schema((Field("id", BIGINT), Field("customer", BIGINT), Field("amount", DOUBLE))), (0,))
     with pytest.raises(FrameError, match=message):
         tagged_table([column.split()[0] for column in columns.split(", ")], table, sequence)
+
+
+def test_streams_of_columns_whose_names_have_dots_and_backquotes(spark: SparkSession, feed: Feed) -> None:
+    from deltic.runtimes.spark.streams import tagged  # noqa: PLC0415  needs the extra
+
+    (_, struct) = tagged([feed.read("orders", ORDERS).selectExpr("id AS `c``d`", "id AS `a.b`")]).schema.fields
+    assert struct.dataType.fieldNames() == ["c`d", "a.b"]
 
 
 def test_pipelines_that_cannot_start_are_rejected(spark: SparkSession, pipelines: Any, feed: Feed) -> None:

@@ -64,6 +64,8 @@ def test_every_type_comes_from_spark_and_goes_back(spark: Any, tmp_path: Path) -
     assert (first["y"], first["m"], first["c"], first["v"]) == (24, "INTERVAL '-1-2' YEAR TO MONTH", "x  ", "yz  ")
     assert (first["a"], first["s"]["p"]) == ([timedelta(seconds=5), None], {"k": datetime.date(2024, 2, 29)})
     assert rows[2].asDict() == {**dict.fromkeys(first.asDict()), "id": 2, "c": "x  ", "m": "INTERVAL '0-5' YEAR TO MONTH"}
+    changes = {row["id"]: row for row in read.option("view", "w").option("changes", "true").load().collect()}
+    assert changes[1].asDict() == {**first.asDict(), "_weight": 1, "_epoch": changes[1]["_epoch"]}
     with pytest.raises(Exception, match="PySpark cannot read INTERVAL YEAR TO MONTH from a Python data source"):
         read.option("view", "sums").load()
 

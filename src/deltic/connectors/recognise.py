@@ -21,6 +21,8 @@ from deltic.types import backquoted
 
 _YEAR_MONTH: Final = ("interval year", "interval month")
 """How Spark's names of their types begin."""
+_MAY_BE_NULL: Final = ("nullable", "containsNull", "valueContainsNull")
+"""What says so in the JSON of Spark's types."""
 _MISSING: Final = "_deltic_missing_"
 Column: TypeAlias = "pa.ChunkedArray[Any] | list[object]"
 
@@ -71,7 +73,7 @@ def check_batch(frame: Any, where: str) -> None:
 def of_spark(frame: Any, where: str) -> pa.Table:
     """The rows of a DataFrame of PySpark. Raises FrameError for a stream, and for what Python's Arrow has no type for."""
     check_batch(frame, where)
-    frame = in_arrow(frame, where)
+    frame = _with_optional_parts(in_arrow(frame, where))
     variants = [name for name, kind in frame.dtypes if kind == "variant"]
     if not variants:
         table: pa.Table = frame.toArrow()
@@ -86,6 +88,28 @@ def of_spark(frame: Any, where: str) -> pa.Table:
         if name in variants:
             columns[i] = pc.if_else(table.column(f"{_MISSING}{i}"), pa.scalar(None, columns[i].type), columns[i])
     return pa.table(columns, schema=pa.schema(list(table.schema)[: len(quoted)]))
+
+
+def _with_optional_parts(frame: Any) -> Any:
+    """The DataFrame with nested values whose parts may be NULL: PySpark (4.2) cannot convert a NULL whose parts are NOT NULL."""
+    if not any("struct<" in kind for _, kind in frame.dtypes):
+        return frame
+    given = frame.schema
+    optional = type(given).fromJson(_optional(given.jsonValue()))
+    columns = [frame[backquoted(field.name)] for field in given]
+    for i, (own, other) in enumerate(zip(given, optional, strict=True)):
+        if own.dataType != other.dataType:  # no cast that is not needed: those to TIME are refused by default
+            columns[i] = columns[i].cast(other.dataType).alias(own.name)
+    return frame.select(*columns)
+
+
+def _optional(kind: Any) -> Any:
+    """A type of Spark in JSON, whose parts may all be NULL."""
+    if isinstance(kind, list):
+        return [_optional(part) for part in kind]
+    if not isinstance(kind, dict):
+        return kind
+    return {name: part if name == "metadata" else name in _MAY_BE_NULL or _optional(part) for name, part in kind.items()}
 
 
 def is_pandas(frame: object) -> bool:

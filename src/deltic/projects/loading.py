@@ -27,6 +27,7 @@ from deltic.frontends.sql.parse_dataset import (
     FlowStatement,
     SetStatement,
     UseStatement,
+    dotted,
     parse_definitions,
 )
 from deltic.projects.definitions import SINK, ChangeFlow, Dataset, FilePlace, Flow
@@ -154,7 +155,7 @@ class Registry(GraphElementRegistry):
     def _register(self, statement: DatasetStatement | FlowStatement, names: Names, settings: Mapping[str, str]) -> None:
         place = FilePlace(statement.span.name, statement.span.line)
         if isinstance(statement, FlowStatement):
-            target = ".".join(names.parts(statement.target.text))
+            target = dotted(names.parts(statement.target.text))
             self.flows.append(Flow(statement.name.text, target, statement.query, place, names, settings))
             return
         clauses = statement.clauses
@@ -169,7 +170,7 @@ class Registry(GraphElementRegistry):
         )  # fmt: skip
         self._add(dataset)
         if statement.query is not None:
-            target = ".".join(names.parts(statement.name.text))
+            target = dotted(names.parts(statement.name.text))
             self.flows.append(Flow(statement.name.text, target, statement.query, place, names, settings))
 
     def _add(self, dataset: Dataset) -> None:

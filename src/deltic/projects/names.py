@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final, Self
 
+from deltic.errors import CatalogError
 from deltic.frontends.dataframes.expressions import name_parts
 from deltic.frontends.sql.parse_dataset import dotted
 from deltic.types import backquoted
@@ -33,8 +34,10 @@ class Names:
         return replace(self, catalog=catalog or self.catalog, schema=schema or self.schema)
 
     def parts(self, name: str) -> tuple[str, str, str]:
-        """(catalog, schema, name)."""
+        """(catalog, schema, name). Raises CatalogError for more parts, as of a catalog with nested schemas."""
         parts = name_parts(name)
+        if len(parts) > 3:
+            raise CatalogError(f"the name {name} has {len(parts)} parts", expected="at most three: catalog.schema.table")
         own = [self.catalog, self.schema]
         return tuple([*own[: 3 - len(parts)], *parts])  # type: ignore[return-value]
 

@@ -400,11 +400,14 @@ class Planner:
         return key
 
     def _flow(self, flow: Flow, definition: FrameDefinition | None) -> FlowPlan:
-        if definition is None:
-            assert isinstance(flow.query, QueryText)
-            message, read = query_message(flow.query.text), reads_of_text(flow.query.text, flow.names)
-        else:
-            message, read = definition.message, reads(definition.message, flow.names)
+        try:
+            if definition is None:
+                assert isinstance(flow.query, QueryText)
+                message, read = query_message(flow.query.text), reads_of_text(flow.query.text, flow.names)
+            else:
+                message, read = definition.message, reads(definition.message, flow.names)
+        except CatalogError as error:
+            raise CatalogError(f"{flow.place}: {error.message}", expected=error.expected) from error
         read = [one for one in read if one.key != self._pending[-1] or one.key in self._read_by_name(flow, one)]
         inside = [self.planned(one.key) for one in read if self._is_view(one.key)]
         streaming = any(one.streaming for one in read) or any(one.streaming for one in inside)

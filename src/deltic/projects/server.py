@@ -26,7 +26,8 @@ from deltic.errors import QueryError
 from deltic.frontends.dataframes.types import type_of
 from deltic.projects.names import Names, quoted
 from deltic.projects.settings import SETTINGS
-from deltic.runtimes.spark.datasource import DelticSource, spark_type
+from deltic.runtimes.spark.datasource import DelticSource
+from deltic.runtimes.spark.types import spark_type
 from deltic.schema import Field, Schema
 
 if TYPE_CHECKING:

@@ -61,13 +61,16 @@ class FrameMessages(Messages):
 
     @property
     @abstractmethod
-    def tagged(self) -> tuple[DataFrame, tuple[TaggedTable, ...], bool]:
-        """The frame, its tables, and whether it is that of TaggedChanges."""
+    def read(self) -> tuple[DataFrame, tuple[TaggedTable, ...], tuple[str, ...] | None]:
+        """The frame that tasks read, its tables, and the names of its columns; None if it is that of TaggedChanges.
+
+        The columns themselves are numbered: `mapInArrow` refuses names with dots or backquotes.
+        """
         ...
 
     def extremes(self, columns: Mapping[str, str]) -> Mapping[str, tuple[int, int | None]]:
-        frame, parts, tagged = self.tagged
-        task = ExtremesTask(tuple((part, columns.get(part.table.name)) for part in parts), tagged)
+        frame, parts, names = self.read
+        task = ExtremesTask(tuple((part, columns.get(part.table.name)) for part in parts), names)
         return extremes_of(frame.mapInArrow(task.__call__, EXTREMES), [part.table.name for part in parts])
 
 
@@ -99,12 +102,15 @@ class SparkChanges(FrameMessages):
         return {self.table.name: self.table}
 
     @property
-    def tagged(self) -> tuple[DataFrame, tuple[TaggedTable, ...], bool]:
-        return self.frame, (TaggedTable(self.table, self.sequence, self.inserts),), False
+    def read(self) -> tuple[DataFrame, tuple[TaggedTable, ...], tuple[str, ...] | None]:
+        names = tuple(self.frame.columns)
+        numbered = self.frame.toDF(*(f"c{i}" for i in range(len(names))))
+        return numbered, (TaggedTable(self.table, self.sequence, self.inserts),), names
 
     def messages(self, spark: SparkSession, ports: Mapping[str, InputPort], shards: int, identity: Identity) -> DataFrame:
+        frame, _, names = self.read
         encoder = Encoder(ports[self.table.name], shards, identity, self.sequence, self.inserts)
-        return self.frame.mapInArrow(EncodeTask((encoder,), False).__call__, FRAME)
+        return frame.mapInArrow(EncodeTask((encoder,), names).__call__, FRAME)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +134,8 @@ class TaggedChanges(FrameMessages):
         return {part.table.name: part.table for part in self.parts}
 
     @property
-    def tagged(self) -> tuple[DataFrame, tuple[TaggedTable, ...], bool]:
-        return self.frame, self.parts, True
+    def read(self) -> tuple[DataFrame, tuple[TaggedTable, ...], tuple[str, ...] | None]:
+        return self.frame, self.parts, None
 
     def messages(self, spark: SparkSession, ports: Mapping[str, InputPort], shards: int, identity: Identity) -> DataFrame:
         feeds = Counter(part.table.name for part in self.parts)
@@ -137,20 +143,20 @@ class TaggedChanges(FrameMessages):
             Encoder(ports[part.table.name], shards, identity, part.sequence, part.inserts, feeds[part.table.name] > 1)
             for part in self.parts
         ]
-        return self.frame.mapInArrow(EncodeTask(tuple(encoders), True).__call__, FRAME)
+        return self.frame.mapInArrow(EncodeTask(tuple(encoders), None).__call__, FRAME)
 
 
 @dataclass(frozen=True, slots=True)
 class EncodeTask:
-    """Maps batches of a frame to messages. tagged: the frame is that of TaggedChanges, with an encoder for each of its tables."""
+    """Maps batches of a frame to messages, with an encoder for each of its tables. names: as of `FrameMessages.read`."""
 
     encoders: tuple[Encoder, ...]
-    tagged: bool
+    names: tuple[str, ...] | None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         stop: tuple[Kind, bytes] | None = None
         for batch in batches:
-            for tag, part in split(batch, self.tagged):
+            for tag, part in split(batch, self.names):
                 encoder = self.encoders[tag]
                 if stop is not None or not part.num_rows:
                     continue  # the rest is still read: Spark kills a worker that leaves input unread
@@ -166,14 +172,14 @@ class EncodeTask:
 
 @dataclass(frozen=True, slots=True)
 class ExtremesTask:
-    """Maps batches of a frame to rows of EXTREMES. parts: each table, and the column to read."""
+    """Maps batches of a frame to rows of EXTREMES. parts: each table, and the column to read. names: as of `FrameMessages.read`."""
 
     parts: tuple[tuple[TaggedTable, str | None], ...]
-    tagged: bool
+    names: tuple[str, ...] | None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            for tag, rows in split(batch, self.tagged):
+            for tag, rows in split(batch, self.names):
                 part, column = self.parts[tag]
                 if column is not None and (extremes := extremes_row(rows, tag, part, column)) is not None:
                     yield extremes
@@ -187,10 +193,10 @@ def extremes_row(frame: pa.Table, tag: int, part: TaggedTable, column: str) -> p
     return pa.RecordBatch.from_pydict({"tag": pa.array([tag], pa.int32()), "earliest": earliest, "latest": latest})
 
 
-def split(batch: pa.RecordBatch, tagged: bool) -> Iterator[tuple[int, pa.Table]]:
-    """The rows of each table, with its number."""
-    if not tagged:
-        yield 0, pa.Table.from_batches([batch])
+def split(batch: pa.RecordBatch, names: tuple[str, ...] | None) -> Iterator[tuple[int, pa.Table]]:
+    """The rows of each table, with its number. names: as of `FrameMessages.read`."""
+    if names is not None:
+        yield 0, pa.Table.from_batches([batch]).rename_columns(list(names))
         return
     tags = batch.column(0)
     for tag in pc.unique(tags).to_pylist():

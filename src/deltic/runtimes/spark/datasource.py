@@ -7,7 +7,7 @@ process that reads takes a lease and lets it expire, since no task can tell whet
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -16,68 +16,25 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, Filter, InputPartition
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    BooleanType,
-    ByteType,
-    DataType,
-    DateType,
-    DayTimeIntervalType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    LongType,
-    MapType,
-    NullType,
-    ShortType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampNTZType,
-    TimestampType,
-    TimeType,
-    VariantType,
-)
+from pyspark.sql.types import StructField, StructType
 
 from deltic.errors import FrameError, SetupError
-from deltic.kinds import DAY_TIME, interval_word
 from deltic.runtimes.spark.arrays import for_spark, in_spark
 from deltic.runtimes.spark.feed import EARLIEST, EPOCH, Piece, Position, ViewFeed, read_piece
 from deltic.runtimes.spark.filters import columns_of, keys, passing
 from deltic.runtimes.spark.read_options import LOCATION, ReadOptions
+from deltic.runtimes.spark.types import spark_type
 from deltic.runtimes.stored_view import StoredView
 from deltic.runtimes.view_layout import ViewLayout
-from deltic.schema import BIGINT, Field, Schema, Type, decimal
+from deltic.schema import BIGINT, Field, Schema
 from deltic.storage.reader import StateReader
 from deltic.trace.reading import WEIGHT, copied
-from deltic.types import text
 
 FORMAT: Final = "deltic"
 PUSHDOWN: Final = "spark.sql.python.filterPushdown.enabled"
 PART_ROWS: Final = 1 << 18
 """How many rows of changes one task reads."""
 _MARKS: Final = (Field(WEIGHT, BIGINT, nullable=False), Field(EPOCH, BIGINT, nullable=False))
-_SPARK: Final[Mapping[str, DataType]] = {
-    "BOOLEAN": BooleanType(),
-    "TINYINT": ByteType(),
-    "SMALLINT": ShortType(),
-    "INT": IntegerType(),
-    "BIGINT": LongType(),
-    "FLOAT": FloatType(),
-    "DOUBLE": DoubleType(),
-    "STRING": StringType(),
-    "BINARY": BinaryType(),
-    "DATE": DateType(),
-    "TIMESTAMP": TimestampType(),
-    "TIMESTAMP_NTZ": TimestampNTZType(),
-    "VARIANT": VariantType(),
-    "VOID": NullType(),
-    **{
-        interval_word(start, end): DayTimeIntervalType(i, j) for i, start in enumerate(DAY_TIME) for j, end in enumerate(DAY_TIME) if i <= j
-    },
-}
 
 
 def register(spark: SparkSession) -> None:
@@ -87,27 +44,6 @@ def register(spark: SparkSession) -> None:
     """
     spark.conf.set(PUSHDOWN, "true")
     spark.dataSource.register(DelticSource)
-
-
-def spark_type(type_: Type) -> DataType:
-    """Spark's object for a type."""
-    parts = [spark_type(part.type) for part in type_.parts]
-    match type_.name:
-        case "DECIMAL":
-            return DecimalType(type_.precision, type_.scale)
-        case "TIME":
-            return TimeType(type_.precision)
-        case "ARRAY":
-            return ArrayType(parts[0])
-        case "MAP":
-            return MapType(parts[0], parts[1])
-        case "STRUCT":
-            return StructType([StructField(part.name, kind) for part, kind in zip(type_.parts, parts, strict=True)])
-        case _ if type_.is_year_month:
-            message = f"PySpark cannot read {type_.sql} from a Python data source"
-            raise FrameError(message, expected="other types", remedy="CAST(CAST(x AS INTERVAL MONTH) AS INT) in the view")
-        case name:
-            return StringType(type_.collation) if type_.collation else _SPARK[name]
 
 
 def frame_of(spark: SparkSession, rows: pa.Table, schema: Schema) -> DataFrame:
@@ -279,20 +215,7 @@ def _feed(reader: StateReader, options: ReadOptions, schema: StructType) -> View
     if len(own) + len(_MARKS) != len(schema.fields):
         message = f"the requested changes of view {options.view} lack {WEIGHT} or {EPOCH}"
         raise FrameError(message, expected="both after the view's columns")
-    return ViewFeed(reader, options.view, Schema(tuple(Field(f.name, _deltic_type(f, options.view), f.nullable) for f in own)))
-
-
-def _deltic_type(field: StructField, view: str) -> Type:
-    if isinstance(field.dataType, DecimalType):
-        return decimal(field.dataType.precision, field.dataType.scale)
-    if isinstance(field.dataType, StringType):
-        return text(field.dataType.collation)
-    for name, spark in _SPARK.items():
-        if spark == field.dataType:
-            return Type(name)
-    raise FrameError(
-        f"column {field.name} of view {view} is read as {field.dataType.simpleString()}", expected="a type that a view can have"
-    )
+    return ViewFeed(reader, options.view, StructType(own))
 
 
 def _parts(feed: ViewFeed, start: Position, end: Position) -> list[InputPartition]:

@@ -12,11 +12,12 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql.types import StructType
 
 from deltic.errors import StateError
+from deltic.runtimes.spark.types import spark_type
 from deltic.runtimes.stored_view import BATCH_ROWS, StoredView, file_strings
 from deltic.runtimes.view_layout import ViewLayout
-from deltic.schema import Schema
 from deltic.storage.files import DataFile, FileRef
 from deltic.storage.history import stored_manifest
 from deltic.storage.program import VIEWS
@@ -67,7 +68,7 @@ class ViewFeed:
 
     reader: StateReader
     view: str
-    columns: Schema
+    columns: StructType
 
     def begin(self, starting: str | None) -> Position:
         """The position of a new stream. starting: the first epoch, EARLIEST or LATEST; None for the content, then the changes."""
@@ -149,10 +150,11 @@ class ViewFeed:
         own = {f.name: f for f in view.stored}
         for field in self.columns:
             current = own.get(field.name)
-            if current is None or current.type != field.type or (current.nullable and not field.nullable):
+            if current is None or spark_type(current.type) != field.dataType or (current.nullable and not field.nullable):
                 now = "is absent" if current is None else f"is {current.type}{'' if current.nullable else ' NOT NULL'}"
+                kind = field.dataType.simpleString().upper()
                 raise StateError(
-                    f"view {self.view} has other columns at epoch {epoch}: {field.name}, a {field.type}, {now}",
+                    f"view {self.view} has other columns at epoch {epoch}: {field.name}, a {kind}, {now}",
                     remedy="start a new stream, with a checkpoint of its own",
                 )
         return view

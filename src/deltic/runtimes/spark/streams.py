@@ -15,6 +15,7 @@ from deltic.connectors.recognise import in_arrow
 from deltic.errors import FrameError, SetupError
 from deltic.runtimes.spark.changes import TAG, SparkChanges, TaggedChanges, TaggedTable
 from deltic.schema import TableSchema
+from deltic.types import backquoted
 
 OBSERVED = "deltic"
 """The name under which a StreamingQueryListener gets the counts of a pipeline's own query."""
@@ -43,6 +44,9 @@ def tagged_table(columns: Sequence[str], table: TableSchema, sequence: str | Non
     where = f"table {table.name}"
     given = {name.lower() for name in columns}
     own = {name.lower() for name in table.schema.names}
+    if twice := next((name for i, name in enumerate(columns) if name.lower() in map(str.lower, columns[:i])), None):
+        message = f"{where}: the stream has the column {twice} twice (case does not count)"
+        raise FrameError(message, expected=f"the columns {', '.join(table.schema.names)}")
     marks = given & {OP, WEIGHT}
     if len(marks) == 2:
         raise FrameError(f"{where}: a stream with both {OP} and {WEIGHT}", expected="one of them, or neither if all rows are new")
@@ -75,7 +79,7 @@ def tagged(frames: Sequence[DataFrame]) -> DataFrame:
     structs = [f"s{i}" for i in range(len(frames))]
     union: DataFrame | None = None
     for i, frame in enumerate(frames):
-        columns = struct(*(col(f"`{name}`") for name in frame.columns)).alias(structs[i])
+        columns = struct(*(col(backquoted(name)) for name in frame.columns)).alias(structs[i])
         part = frame.select(lit(i).alias(TAG), columns)
         union = part if union is None else union.unionByName(part, allowMissingColumns=True)
     assert union is not None
