@@ -72,9 +72,10 @@ of a derived row, (0 for the recursive relation or 1 for the other, the word the
 CHANGED_ROW, CHANGED_WEIGHT, CHANGED = range(3)
 """Words of a change of one iteration: the number of the row, the change of its presence. And how many words that are."""
 
-SHARE, SHARES, PASSED, MOST_ROWS, DIVISION = range(5)
+SHARE, SHARES, PASSED, MOST_ROWS, MOST_DERIVATIONS, DIVISION = range(6)
 """Words of how a tick is divided: the number of this share, how many there are, the word of a row that all chains pass on (of a single
-share any), and beyond how many rows the kernel ends, since it has more to do than one thread should. And how many words that are."""
+share any), and beyond how many rows, or derivations of them, the kernel ends, since it has more to do than its caller should. And how many
+words that are."""
 
 DONE, OVERFLOW, DIVERGED, LARGE_TICK = range(4)
 
@@ -373,7 +374,7 @@ def fixpoint(
 
     outcome, start, iteration = DONE, 0, 0
     while report[OVERFLOWED] == 0 and iteration < len(waiting.heads):
-        if report[ROWS] > division[MOST_ROWS]:
+        if report[ROWS] > division[MOST_ROWS] or report[DERIVATIONS] > division[MOST_DERIVATIONS]:
             outcome = LARGE_TICK
             break
         visited, fresh = renewed(visited, report[ROWS]), renewed(fresh, report[ROWS])

@@ -14,6 +14,7 @@ from deltic.kernels.fixpoint import (
     CHANGE_ROWS,
     DIVISION,
     KEY,
+    MOST_DERIVATIONS,
     MOST_ROWS,
     MOVES,
     OTHER,
@@ -61,7 +62,9 @@ from deltic.kernels.seen import (
 )
 
 FEW = 1 << 12
-"""The most rows that a tick derives here: of more, the operator's `step` may divide the work among threads, and Ctrl-C ends it."""
+"""The most rows of a change, and roughly of those that a tick derives: of more, the operator's `step` may divide the work among threads."""
+MANY = 1 << 15
+"""The most derivations of them: with more, the arena would be full again in each tick, and the instruction run twice."""
 
 SUMS, DERIVATIONS_OUT, CHANGES_OUT, BASE, WIDTH, LIMIT, HASH_KEY, PAST, OF_ROWS, OF_JOINS, JOINS, HEAD = range(12)
 """Operands: the registers of the three results, and of the change at iteration 0; the words of a row; the most iterations; the key of the
@@ -186,7 +189,7 @@ def loop(code: Words, at: int, registers: Words, spines: Words, state: Words, co
     joins, moves = code[at + JOINS], at + HEAD + JOIN * code[at + JOINS]
     given = registers[base + ROWS]
     for n in range(joins):
-        given += registers[code[at + HEAD + JOIN * n + CHANGE] + ROWS]
+        given = max(given, registers[code[at + HEAD + JOIN * n + CHANGE] + ROWS])
     if given == 0:
         for out in (sums, derivations, changes):
             set_empty(registers, out)
@@ -195,7 +198,7 @@ def loop(code: Words, at: int, registers: Words, spines: Words, state: Words, co
         return DECLINED
     directories, chains = gathered_directories(code, at, registers, spines)
     division, report, none = np.zeros(DIVISION, np.int64), np.zeros(REPORT, np.int64), np.empty(0, np.int64)
-    division[SHARES], division[MOST_ROWS] = 1, FEW
+    division[SHARES], division[MOST_ROWS], division[MOST_DERIVATIONS] = 1, FEW, MANY
     outcome, derived, changed, summed, _ = call_fixpoint(
         entries[ENTRY_FIXPOINT],
         (
@@ -215,7 +218,7 @@ def loop(code: Words, at: int, registers: Words, spines: Words, state: Words, co
             report,
         ),
     )
-    if outcome != fixpoint.DONE:
+    if outcome != fixpoint.DONE or report[DERIVATIONS] > MANY:
         return DECLINED
     if not (
         put_rows(registers, derivations, derived, report[DERIVATIONS], state)

@@ -30,7 +30,7 @@ from deltic.kernels.instructions import (
     allot,
     set_empty,
 )
-from deltic.kernels.level_loops import FEW, directory_words, put_change, put_directory, put_rows, readable
+from deltic.kernels.level_loops import FEW, MANY, directory_words, put_change, put_directory, put_rows, readable
 from deltic.kernels.linked import call_fixpoint
 from deltic.kernels.memory import Words, store
 from deltic.kernels.recursion import DERIVED_ITERATION, DERIVED_RELATION, DERIVED_WEIGHT, DERIVED_WORDS, OPERATION
@@ -157,12 +157,12 @@ def located(
 
 @part
 def given_rows(read: Words, inputs: Words, registers: Words) -> int:
-    """How many rows the changes have."""
+    """How many rows the largest change has."""
     rows = 0
     for n in range(len(inputs)):
-        rows += registers[inputs[n, CHANGE_OF] + ROWS]
+        rows = max(rows, registers[inputs[n, CHANGE_OF] + ROWS])
     for n in range(len(read)):
-        rows += registers[read[n, CHANGE] + ROWS] if read[n, CHANGE] != NONE else 0
+        rows = max(rows, registers[read[n, CHANGE] + ROWS] if read[n, CHANGE] != NONE else 0)
     return np.int64(rows)
 
 
@@ -204,9 +204,9 @@ def recur(code: Words, at: int, registers: Words, spines: Words, state: Words, c
     directories = located(read, inputs, pasts, step_spines, collections, relations, steps, registers, spines)
     report, recursive = np.zeros(REPORT_WORDS, np.int64), code[at + RECURSIVE]
     program = (directories, collections, relations, operations, rules, variants, steps, moves, keys, recursive)
-    sizes = (code[at + MOST_WORDS], code[at + REGISTERS], code[at + EXPORTED], code[at + LIMIT], code[at + HASH_KEY], FEW)
+    sizes = (code[at + MOST_WORDS], code[at + REGISTERS], code[at + EXPORTED], code[at + LIMIT], code[at + HASH_KEY], MANY)
     outcome, derived, added, sums, growth = call_fixpoint(entries[ENTRY_RECURSION], (*program, *sizes, report))
-    if outcome != SETTLED:
+    if outcome != SETTLED or max(report[DERIVATIONS], report[ADDED]) > MANY:
         return DECLINED
     if not (
         put_results(registers, results, derived, added, report, state) and put_rows(registers, code[at + SUMS], sums, sums.shape[1], state)

@@ -261,7 +261,7 @@ def recursion(
 
     keys: of the collections, for `Added`. recursive: how many collections are those of recursive relations. width: the most words of a row.
     registers: the most registers of a rule. exported: the relation whose sums are returned, as columns of words and a weight. limit: how
-    many iterations may change rows. most: beyond how many rows the kernel ends, as of a large tick. growth: for each iteration that was
+    many iterations may change rows. most: beyond how many rows or derivations the kernel ends. growth: for each iteration that was
     run, how many rows each recursive collection has got. Derivations and added rows are records, in any order, and more than the report
     says.
     """
@@ -303,7 +303,7 @@ def recursion(
         if report[OVERFLOWED] != 0:
             outcome = OVERFLOW
             break
-        if report[ROWS] > most or report[ADDED] > most:
+        if report[ROWS] > most or report[ADDED] > most or report[DERIVATIONS] > most:
             outcome = LARGE_TICK
             break
         if changed:

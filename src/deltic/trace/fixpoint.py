@@ -52,7 +52,7 @@ class LinearJoin(NamedTuple):
 class LinearRecursion:
     """X(n+1) = distinct(base ⊎ what the joins derive from X(n)), of rows of `width` words."""
 
-    __slots__ = ("joins", "moves", "passed", "places", "rows", "width")
+    __slots__ = ("_epoch", "joins", "moves", "passed", "places", "rows", "width")
 
     moves: Words
     """The words that joins arrange and derive, those of each after `places`."""
@@ -62,7 +62,7 @@ class LinearRecursion:
     """How many rows the largest share of the last tick had: for so many the next large one has room from the start."""
 
     def __init__(self, width: int, joins: Sequence[LinearJoin]) -> None:
-        self.width, self.joins, self.rows = width, tuple(joins), 0
+        self.width, self.joins, self.rows, self._epoch = width, tuple(joins), 0, 0
         moves: list[int] = []
         places: list[int] = []
         for join in joins:
@@ -71,6 +71,12 @@ class LinearRecursion:
         self.moves, self.places = np.array(moves, np.int64), tuple(places)
         # The last of them: a flag of a NULL and the high word of a decimal come before words that tell rows apart.
         self.passed = max((word for word in range(width) if all(join.passes_on(word) for join in joins)), default=None)
+
+    def begin(self, epoch: int) -> None:
+        """A tick begins. Those between that are not run here had few rows."""
+        if epoch != self._epoch + 1:
+            self.rows = 0
+        self._epoch = epoch
 
     def room(self) -> tuple[Words, Words]:
         """Memory for the scratch and the results of a large tick, such as the last one; none after a small one."""
@@ -143,7 +149,7 @@ def fixpoint(
     threads = 1 if recursion.passed is None else workers.threads
 
     def run(share: int, shares: int, most: int) -> _Share:
-        report, division = np.zeros(seen.REPORT, np.int64), np.array((share, shares, recursion.passed or 0, most), np.int64)
+        report, division = np.zeros(seen.REPORT, np.int64), np.array((share, shares, recursion.passed or 0, most, _MOST), np.int64)
         scratch, results = recursion.room() if most == _MOST else _NO_ROOM
         given = directories, tables, recursion.moves, base.table, len(base), 0, len(batches), recursion.width, limit
         outcome, derivations, changes, sums, growth = interrupts.run(kernel.fixpoint, *given, division, HASH_KEY, scratch, results, report)

@@ -118,6 +118,7 @@ class Loop:
         base = Rows.concat(changed) if changed else Rows.empty(width, 1)
         rows, joins = Counters(), Counters()
         joined = [step.joined(inputs, context) for step in self.steps]
+        self.recursion.begin(context.tick.epoch)
         result = fixpoint(self.recursion, base, past, joined, limit, rows, joins, context.workers)
         context.inner[self.distinct.name] = rows
         context.inner[self.steps[0].join.name] = joins

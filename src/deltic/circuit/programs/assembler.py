@@ -201,12 +201,13 @@ class Assembler:
             len(self.arrangements),
             len(self.texts),
             len(self.made),
+            len(self.inner),
         )
 
     def reset(self, mark: tuple[int, ...]) -> None:
         """Forgets the instructions since a mark."""
-        code, lines, appends, registers, self.words, arrangements, texts, made = mark
-        del self.code[code:], self.lines[lines:], self.appends[appends:], self.registers[registers:]
+        code, lines, appends, registers, self.words, arrangements, texts, made, inner = mark
+        del self.code[code:], self.lines[lines:], self.appends[appends:], self.registers[registers:], self.inner[inner:]
         self.arrangements = dict(list(self.arrangements.items())[:arrangements])
         self.texts = dict(list(self.texts.items())[:texts])
         self.made = dict.fromkeys(list(self.made)[:made])

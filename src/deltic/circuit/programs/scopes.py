@@ -29,8 +29,9 @@ def _loop(loop: Loop, limit: int, inputs: Sequence[Register], out: Register, to:
     counters = to.counters(loop.distinct.name), to.counters(loop.steps[0].join.name)
     joins: list[int] = []
     read = []
+    changes = {position: _indexed(inputs[position], to) for position in dict.fromkeys(step.position for step in loop.steps)}
     for step, place in zip(loop.steps, loop.recursion.places, strict=True):
-        change = _indexed(inputs[step.position], to)
+        change = changes[step.position]
         other, recursive = to.slot(step.imported), to.slot(step.arrangement)
         joins += (step.key, other.slot, change.columns, change.start, recursive.slot, len(step.arranged) + 1, place)
         read.append(f"{recursive} with {other} + {change}")
