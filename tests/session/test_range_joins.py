@@ -172,6 +172,21 @@ def test_a_point_finds_each_interval_once_after_resharding(n: int, tmp_path: Pat
             session.sql(f"UPDATE a SET x = {x}")
 
 
+def test_a_point_finds_each_interval_once_where_shards_have_more_and_less() -> None:
+    """Each reads the few intervals that it has, or looks the point up in cells. The entries of an interval are on two shards: without its
+    key it is divided by all words.
+    """
+    query = "SELECT y, z FROM b WHERE (SELECT max(x) FROM a) BETWEEN y AND z"
+    with deltic.Session(shards=3) as session:
+        session.sql("; ".join([*tables("BIGINT"), f"CREATE MATERIALIZED VIEW v AS {query}"]))
+        session.insert("a", [{"id": 1, "k": 1, "x": 0, "w": None}])
+        for n in range(1, 40):
+            session.insert("b", [{"id": n, "k": 1, "y": -n, "z": n}])
+            for x, held in ((200, 0), (0, n), (-200, 0), (n - 1, min(n, 2)), (0, n)):
+                session.sql(f"UPDATE a SET x = {x}")
+                assert len(session.view("v").rows()) == held, (n, x)
+
+
 def test_a_bound_that_overflows_fails_only_where_it_is_compared() -> None:
     with deltic.Session() as session:
         session.sql("; ".join(tables("BIGINT")))

@@ -64,7 +64,7 @@ def case(seed: int) -> Case:
 
 
 def daring(seed: int) -> Case:
-    """A program with expressions that may fail anywhere in it: what an optimizer may drop, but not bring about. Not for engines."""
+    """A program with expressions that may fail anywhere in it: what an optimizer or an engine may drop, but not bring about."""
     rng = Random(f"daring {seed}")
     theme = rng.choice(KEY_TYPES)
     sources = [random_source(rng, name, theme) for name in "tu"]
@@ -73,6 +73,35 @@ def daring(seed: int) -> Case:
     contents = [Content(source) for source in sources]
     ticks = [_load(rng, contents, 3), *(_tick(rng, contents) for _ in range(4))]
     return Case(seed, {source.table.name: source.table for source in sources}, views, ticks, True)
+
+
+def succeeding(seed: int) -> tuple[Case, int] | None:
+    """As `daring`, two of three recursive, without the ticks that fail; and how many these are. None if fewer than two ticks are left."""
+    rng = Random(f"succeeding {seed}")
+    theme = rng.choice(KEY_TYPES)
+    if seed % 3:
+        sources = [random_graph(rng, "g", theme), random_source(rng, "t", theme)]
+        recursive = RecursivePrograms(rng, sources, 5, rng.choice((1, 1, 2)))
+        recursive.scalars.daring = 0.4
+        views = {f"view{i}": recursive.view().plan for i in range(2)}
+    else:
+        sources = [random_source(rng, name, theme) for name in "tu"]
+        programs = Programs(rng, sources, 4, daring=0.4)
+        views = {f"view{i}": programs.relation(rng.randint(2, 4)).plan for i in range(2)}
+    tables = empty({source.table.name: source.table for source in sources})
+    if not isinstance(outcome(views, tables), dict):
+        return None
+    ticks = []
+    drawn = failing_ticks(rng, sources, views)
+    for tick in drawn:
+        after = applied(tables, tick)
+        if isinstance(outcome(views, after), dict):
+            if explodes(list(views.values()), after):
+                return None
+            ticks.append(tick)
+            tables = after
+    program = Case(seed, {source.table.name: source.table for source in sources}, views, ticks, False)
+    return (program, len(drawn) - len(ticks)) if len(ticks) > 1 else None
 
 
 def mixed(seed: int) -> Case:
@@ -127,7 +156,7 @@ def _made(seed: int, rng: Random) -> Case | None:
     tables = {source.table.name: source.table for source in sources}
     if fails and not isinstance(outcome(views, empty(tables)), dict):
         return None  # it would fail before there is any data: over the one row of a global aggregate, say
-    ticks = _failing_ticks(rng, sources, views) if fails else ticks_of(rng, sources, size)
+    ticks = failing_ticks(rng, sources, views) if fails else ticks_of(rng, sources, size)
     if not fails and explodes(list(views.values()), applied(empty(tables), ticks[0])):
         return None
     return Case(seed, tables, views, ticks, fails)
@@ -159,7 +188,7 @@ def _tick(rng: Random, contents: Sequence[Content]) -> Tick:
     return tick
 
 
-def _failing_ticks(rng: Random, sources: Sequence[Source], views: Mapping[str, Plan]) -> list[Tick]:
+def failing_ticks(rng: Random, sources: Sequence[Source], views: Mapping[str, Plan]) -> list[Tick]:
     """Ticks of which some fail: the next one starts from what was before. The load is small, or all would fail at once."""
     contents = [Content(source) for source in sources]
     tables = empty({source.table.name: source.table for source in sources})

@@ -32,6 +32,7 @@ from deltic.lowering.streams import Arranged
 from deltic.lowering.window_rows import SortedRows, by_partition, side_of, sorted_rows
 from deltic.plan.aggregate_nodes import Aggregate, AggregateCall
 from deltic.plan.columns import reference, shift
+from deltic.plan.guarded_arguments import with_guarded_arguments
 from deltic.plan.nodes import Plan, Reference
 from deltic.plan.window_nodes import Edge, Window, WindowCall, WindowFrame
 from deltic.schema import BIGINT, Field, Schema
@@ -89,6 +90,7 @@ def lower_frames(lowering: PlanLowering, plan: Window, grouped: Grouped) -> int:
 
     grouped: the stream (words of the partition and the key, the aggregates over the key's frame); the last argument: frames with limits.
     """
+    plan = with_guarded_arguments(plan)
     if is_by_rows(plan.calls[0][1].frame):
         return _of_rows(lowering, plan, grouped)
     return _of_keys(lowering, plan, grouped)

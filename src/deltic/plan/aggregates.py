@@ -19,7 +19,7 @@ Weighted = tuple[Row, int]
 
 def aggregate_value(call: AggregateCall, members: Iterable[Weighted]) -> Value:
     """The aggregate over the rows of one group. Raises ArithmeticOverflow if the result does not fit its type."""
-    rows = _arguments(call, members)
+    rows = argument_lists(call, members)
     if call.nullable and not sum(weight for _, weight in rows):
         return None
     if call.user is not None:
@@ -28,7 +28,7 @@ def aggregate_value(call: AggregateCall, members: Iterable[Weighted]) -> Value:
     return call.definition.reference(rows, call.signature)
 
 
-def _arguments(call: AggregateCall, members: Iterable[Weighted]) -> list[Weighted]:
+def argument_lists(call: AggregateCall, members: Iterable[Weighted]) -> list[Weighted]:
     """The argument lists that count, with their weights; with DISTINCT each once, with weight 1."""
     listed = []
     for row, weight in members:

@@ -24,6 +24,7 @@ from deltic.expr.functions.element_counts import COUNTED, count_name
 from deltic.expr.functions.failures import FAILURE, ROW_TEXT
 from deltic.expr.nodes import Call, Case, Column, Expr, Literal, columns_of
 from deltic.plan.columns import conjunction
+from deltic.plan.guarded_arguments import guarded_arguments, with_guarded_arguments
 from deltic.plan.join_nodes import TESTS
 from deltic.plan.node import once_per_node
 from deltic.plan.nodes import (
@@ -105,7 +106,7 @@ def _node(node: Plan) -> Parts:
             content, errors = _without_failures(node.input, (count,), node.arguments, (*node.arguments, count))
             return (replace(node, input=content) if errors else node), errors
         case _ if isinstance(node, _ROWS):
-            exprs = expressions(node)
+            exprs = expressions(with_guarded_arguments(node) if isinstance(node, Window) else node)
             content, errors = _without_failures(node.input, exprs, exprs)
             return (replace(node, input=content) if errors else node), errors
     return node, ()
@@ -191,25 +192,9 @@ def _of_aggregate(node: Aggregate) -> Parts:
     return content, (*errors, *failed)
 
 
-def _evaluated(call: AggregateCall) -> Iterator[Expr]:
+def _evaluated(call: AggregateCall) -> tuple[Expr, ...]:
     """The expressions of a call, each NULL on the rows on which it is not evaluated."""
-    reached: list[Expr] = []
-    if call.filter is not None:
-        yield call.filter
-        reached.append(call.filter)
-    required = sorted(call.required, key=lambda argument: not argument.nullable)
-    for argument in (*required, *(argument for argument in call.arguments if argument not in required)):
-        yield _where(reached, argument)
-        if argument.nullable and argument in required:
-            reached.append(resolve("is_not_null", (argument,)))
-
-
-def _where(conditions: Sequence[Expr], expr: Expr) -> Expr:
-    """The expression where all conditions are TRUE, else NULL."""
-    if not conditions or not can_fail(expr):
-        return expr
-    condition = conditions[0] if len(conditions) == 1 else resolve("and", tuple(conditions))
-    return Case(((condition, expr),), Literal(None, expr.type), expr.type, True, _span(expr))
+    return (*(() if call.filter is None else (call.filter,)), *guarded_arguments(call))
 
 
 def _without_overflows(node: Aggregate) -> Parts:

@@ -12,7 +12,7 @@ from typing import Any, assert_never
 from deltic.expr.interpreter import evaluate as value_of
 from deltic.expr.nodes import Value
 from deltic.expr.rows.ordering import in_row_order, order_key
-from deltic.plan.aggregates import aggregate_value
+from deltic.plan.aggregates import aggregate_value, argument_lists
 from deltic.plan.relation import Relation, Row, key_of
 from deltic.plan.sort_terms import Order
 from deltic.plan.window_nodes import Edge, Window, WindowCall, WindowFrame
@@ -103,7 +103,9 @@ class _Partition:
 
 
 def _column(call: WindowCall, partition: _Partition) -> list[Value]:
-    """The value of each row. Arguments are evaluated on every row."""
+    """The value of each row. Arguments are evaluated on every row, those of an aggregate also if no frame has it."""
+    if call.aggregate is not None:
+        argument_lists(call.aggregate, [(row, 1) for row in partition.rows])
     arguments = [[value_of(argument, row) for row in partition.rows] for argument in call.arguments]
     return [_value(call, partition, arguments, position) for position in range(len(partition.rows))]
 

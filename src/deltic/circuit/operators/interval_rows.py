@@ -146,3 +146,9 @@ def cells_of(points: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, Cu
     starts = Cuts((point,), np.where(ends == HIGH, before.kinds, first.kinds))
     stops = Cuts((point,), np.where(ends == HIGH, last.kinds, after.kinds))
     return source, _middle(words, half), ends, starts, stops
+
+
+def entry_of(points: np.ndarray, cells: np.ndarray) -> np.ndarray:
+    """LOW or HIGH: by which of its two entries in a cell a point finds an interval that contains it."""
+    entry: np.ndarray = ((points.view(np.uint64) ^ _SIGN) >= cells.view(np.uint64)).astype(np.int64)
+    return entry

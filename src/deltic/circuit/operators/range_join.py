@@ -18,7 +18,7 @@ import numpy as np
 
 from deltic.circuit.framed import dense_ranks
 from deltic.circuit.operator import Context, Delta, as_batch
-from deltic.circuit.operators.interval_rows import LOW, cells_of
+from deltic.circuit.operators.interval_rows import LOW, cells_of, entry_of
 from deltic.trace.consolidate import overflow
 from deltic.trace.counters import Counters
 from deltic.trace.ranges import AFTER, BEFORE, Cuts, probe_few, probe_range
@@ -171,15 +171,19 @@ class RangeJoin:
         return self._owned(side, source, columns, weights, share, len(more))
 
     def _few(self, side: int, spine: Spine, points: Rows, counters: Counters, share: Share | None, more: Sequence[int]) -> _Found | None:
-        """The intervals of a side that contain points, from all intervals of their keys; None if these are many."""
+        """The intervals of a side that contain points, from all intervals of their keys; None if these are many.
+
+        By the entries that `cells_of` finds: of a spread side the two of an interval may be on two shards, which choose independently.
+        """
         n, key = len(points), self.key
-        wanted = (key + 1, key + 2, key + 3, *self._read(side, share, more))
+        wanted = (*range(key, key + 4), *self._read(side, share, more))
         hits = probe_few(spine, points.columns[:key], Cuts.first(1, n), Cuts.last(1, n), wanted, counters, FEW * n)
         if hits is None:
             return None
-        source, (end, low, high, *columns), (weights,) = hits
+        source, (cell, end, first, last, *columns), (weights,) = hits
         point = points.columns[key][source]
-        inside = np.flatnonzero((end == LOW) & (low <= point) & (point <= high))
+        within = np.where(end == LOW, (first <= point) & (point <= last), (last <= point) & (point <= first))
+        inside = np.flatnonzero((end == entry_of(point, cell)) & within)
         return self._owned(side, source[inside], tuple(word[inside] for word in columns), weights[inside], share, len(more))
 
     def _read(self, side: int, share: Share | None, more: Sequence[int]) -> Sequence[int]:
