@@ -38,6 +38,11 @@ QUERIES = {
     "an OR": f"SELECT t.a FROM t, {LEAST}, {GREATEST} WHERE (t.a >= p.lo OR t.b = 5) AND t.a < q.hi",
     "two columns with one value": f"SELECT t.a FROM t, {LEAST}, {GREATEST} WHERE t.a > p.lo AND t.b > q.hi AND t.a < q.hi",
     "an OR of one value": f"SELECT t.a FROM {LEAST}, {GREATEST}, {MEAN}, t WHERE t.a > p.lo AND (t.b < q.hi OR t.a >= q.hi) AND t.b <= r.m",
+    "above both": f"SELECT t.a FROM t, {LEAST}, {GREATEST} WHERE t.a > p.lo AND t.a > q.hi",
+    "two bounds of a row": "SELECT t.a, u.b FROM t LEFT JOIN u ON t.a > u.a AND t.a > u.b",
+    "two ends of a row": "SELECT t.a, u.b FROM t JOIN u ON t.b = u.b AND t.a <= u.a AND t.a <= u.b",
+    "an interval of three bounds": "SELECT t.a, v.b FROM t JOIN v ON t.a >= v.a AND t.a < 3 - v.b AND t.a >= v.b",
+    "no bound before both": "SELECT a FROM t WHERE NOT EXISTS (SELECT 1 FROM u WHERE u.a < t.a AND u.b < t.a)",
     "a sum": f"SELECT t.a FROM {LEAST}, {MEAN}, t WHERE t.a <= p.lo AND t.b + t.a > r.m AND t.b <= r.m",
 }
 FAILING = {"an error": f"SELECT t.a, t.b FROM t, {GREATEST}, {MEAN} WHERE t.b <= q.hi AND t.a + 9223372036854775806 > q.hi AND t.a > r.m"}
@@ -73,7 +78,7 @@ TOGETHER = {
     "an end in coalesce": 1,
     "an OR": 1,
     "two columns with one value": 1,
-    "an OR of one value": 2,
+    "above both": 1,
     "a sum": 1,
 }
 

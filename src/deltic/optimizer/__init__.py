@@ -117,7 +117,7 @@ CONCERNED: Final[Mapping[Rule, frozenset[type[Plan]]]] = MappingProxyType(
         forget_aggregated_rows: frozenset((OverTicks,)),
         join_partitions: frozenset((Window,)),
         extract_fields: frozenset((Filter,)),
-        split_cases: frozenset((Join,)),
+        split_cases: frozenset((Join, Window)),
         split_filters: frozenset((Join,)),
         form_range_joins: frozenset((Join,)),
         restrict_groups: frozenset((Join,)),

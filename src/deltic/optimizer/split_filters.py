@@ -8,16 +8,17 @@ from dataclasses import dataclass, replace
 from deltic.expr import case
 from deltic.expr.failing import can_fail
 from deltic.expr.functions import resolve
-from deltic.expr.nodes import Case, Expr, Literal, calls_python, children, columns_of
+from deltic.expr.nodes import Case, Expr, Literal, calls_python, columns_of
 from deltic.optimizer.fold import fold
-from deltic.plan.columns import columns_of_all, map_children, named_columns, narrowed, reference, remap
+from deltic.optimizer.split_cases import answered_groups, conditions_of, with_answer
+from deltic.plan.columns import columns_of_all, named_columns, narrowed, reference, remap
 from deltic.plan.divided_joins import has_range
+from deltic.plan.guarded_ranges import always_has_one_row
 from deltic.plan.nodes import Aggregate, AggregateCall, Filter, FlatMap, Join, Plan, Project, Reference, Union
 from deltic.plan.signs import may_be_negative
 from deltic.plan.streams import is_stream
 from deltic.plan.walk import kinds, transform
 from deltic.schema import BIGINT, BOOLEAN, INT
-from deltic.stacks import unbounded
 
 
 def split_filters(plan: Plan) -> Plan:
@@ -59,7 +60,7 @@ class _Parted:
 def _split(plan: Plan) -> Plan:
     if type(plan) is not Aggregate or not isinstance(join := plan.input, Join) or Reference in kinds(plan) or is_stream(plan):
         return plan
-    if join.kind != "inner" or join.keys or join.residual is not None or (beside := beside_a_value(join)) is None:
+    if join.kind != "inner" or join.keys or join.residual is not None or (beside := _beside_a_value(join)) is None:
         return plan
     rows, places = beside
     calls = [(name, _parted(call, places, join)) for name, call in plan.aggregates]
@@ -67,8 +68,10 @@ def _split(plan: Plan) -> Plan:
     parts = {condition: i for i, condition in enumerate(conditions, 1)}
     read = sorted(columns_of_all([*(expr for _, expr in plan.keys), *(expr for _, each in calls for expr in _of(each))]))
     joins = [_where(join, condition) for condition in parts]
+    if not places.keys() >= set(read):
+        return answered_groups(plan)
     # With negative weights a group's sum of weights could be another one.
-    if not any(isinstance(joined, Join) for joined in joins) or not places.keys() >= set(read) or may_be_negative(rows):
+    if not any(isinstance(joined, Join) for joined in joins) or may_be_negative(rows):
         return plan
     true = [_part(joined, read, i) for i, joined in enumerate(joins, 1)]
     replaced = {parts[each.condition] for _, each in calls if each.condition is not None and each.otherwise is not None}
@@ -76,24 +79,12 @@ def _split(plan: Plan) -> Plan:
     return _over(Union((_part(rows, [places[i] for i in read], 0), *true, *taken)), plan, calls, read, parts)
 
 
-def beside_a_value(join: Join) -> tuple[Plan, dict[int, int]] | None:
+def _beside_a_value(join: Join) -> tuple[Plan, dict[int, int]] | None:
     """The rows that are joined with a single row, and the place of each of their columns among those of the join."""
     width = len(join.left.schema)
-    if _is_a_value(join.right):
+    if always_has_one_row(join.right):
         return join.left, {i: i for i in range(width)}
-    return (join.right, {i: i - width for i in range(width, len(join.schema))}) if _is_a_value(join.left) else None
-
-
-@unbounded
-def _is_a_value(plan: Plan) -> bool:
-    """Whether the relation always has exactly one row."""
-    match plan:
-        case Project():
-            return _is_a_value(plan.input)
-        case Join(kind="inner", keys=(), residual=None):
-            return _is_a_value(plan.left) and _is_a_value(plan.right)
-        case _:
-            return isinstance(plan, Aggregate) and not plan.keys
+    return (join.right, {i: i - width for i in range(width, len(join.schema))}) if always_has_one_row(join.left) else None
 
 
 def _parted(call: AggregateCall, own: Collection[int], join: Join) -> _Parted:
@@ -115,26 +106,10 @@ def _parted(call: AggregateCall, own: Collection[int], join: Join) -> _Parted:
     if len(call.arguments) != 1 or len(tests) != 1 or call.user is not None:
         return _Parted(call)
     ((argument,), (condition,)) = call.arguments, tests
-    then, otherwise = (fold(assuming(argument, condition, holds)) for holds in (True, False))
+    then, otherwise = (fold(with_answer(argument, condition, Literal(holds, BOOLEAN))) for holds in (True, False))
     if can_fail(condition) or can_fail(otherwise) or calls_python(argument) or not columns_of_all([then, otherwise]) <= read:
         return _Parted(call)
     return _Parted(replace(call, arguments=(then,)), condition, otherwise)
-
-
-def conditions_of(expr: Expr) -> Iterator[Expr]:
-    """The conditions of CASE in an expression."""
-    if isinstance(expr, Case):
-        yield from (condition for condition, _ in expr.branches)
-    for part in children(expr):
-        yield from conditions_of(part)
-
-
-def assuming(expr: Expr, condition: Expr, holds: bool) -> Expr:
-    """The expression on rows on which a condition of CASE is TRUE, or on those on which it is not."""
-    if isinstance(expr, Case):
-        known = Literal(holds, BOOLEAN)
-        expr = replace(expr, branches=tuple((known if test == condition else test, value) for test, value in expr.branches))
-    return map_children(expr, lambda part: assuming(part, condition, holds))
 
 
 def _of(parted: _Parted) -> Iterator[Expr]:
