@@ -54,6 +54,11 @@ SPLIT = {
     "a window": "SELECT a, CASE WHEN a > avg(a) OVER () THEN 'above' ELSE 'below' END AS c FROM t",
     "a window and a value": f"SELECT a, a < max(a) OVER () AS c, b > {MEAN} AS d FROM t",
     "a value or that of a window": f"SELECT a FROM (SELECT a, b, avg(a) OVER () AS m FROM t) WHERE a > m OR b < {MEAN}",
+    "beside a window of a partition": f"SELECT CASE WHEN a > {MEAN} AND b < max(b) OVER (PARTITION BY a) THEN 1 ELSE 0 END AS c, a FROM t",
+    "beside a group": f"""SELECT CASE WHEN a > {MEAN} THEN 1 ELSE 0 END AS c, q.m
+        FROM t JOIN (SELECT b, max(a) AS m FROM u GROUP BY b) AS q ON t.b = q.b""",
+    "a condition of five": f"""SELECT a, CASE WHEN {" AND ".join(f"a + 0D > {i} + m" for i in range(5))} THEN 1 ELSE 0 END AS c
+        FROM t, (SELECT avg(a) AS m FROM u) AS q""",
     "grouped with another": f"SELECT b, if(a > {MEAN}, 1, NULL) AS c, max(a) AS n FROM t GROUP BY 1, 2",
 }
 WHOLE = {

@@ -3,7 +3,8 @@
 In `CASE WHEN x > (SELECT avg(x) FROM t) THEN 'above' ELSE 'below' END` a change of the average changes the rows between the old and the
 new one. Each part of the union looks its rows up by the average, and has the same answer to the comparison; a projection of all rows
 computed all of them again. Several comparisons, as in `WHERE x > a OR y > b`, are answered in turn, each over the union before it.
-Of the value of a row's key one condition of CASE is answered, by which the matches are divided: a row may match the values of several keys.
+Of the value of a row's key, and beside others, one condition of CASE is answered, by which the matches are divided: a row may match the
+values of several keys, and where other values change, each further union passes on its rows once more.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ def _split(plan: Plan) -> Plan:
     match plan:
         case Project():
             below, exprs = plan.input, [expr for _, expr in plan.columns]
-            split = _of_keys(below, exprs) if isinstance(below, Join) and below.keys else _answered(below, exprs)
+            split = _answered(below, exprs) or _by_one_condition(below, exprs)
             if split is None:
                 return plan
             return Project(split.plan, tuple((name, expr) for (name, _), expr in zip(plan.columns, split.exprs, strict=True)))
@@ -100,10 +101,11 @@ def _of_groups(plan: Aggregate) -> Plan:
         own = _own_columns(join)
         if own is None or all(columns_of(expr) <= set(own) for _, expr in plan.keys):
             return plan
-        if join.keys:
-            exprs = list(dict.fromkeys(expressions(plan)))
-            return _over(plan, exprs, _of_keys(join, exprs))
-    return answered_groups(plan)
+    answered = answered_groups(plan)
+    if answered is not plan:
+        return answered
+    exprs = list(dict.fromkeys(expressions(plan)))
+    return _over(plan, exprs, _by_one_condition(join, exprs))
 
 
 def answered_groups(plan: Aggregate) -> Plan:
@@ -150,8 +152,8 @@ class _Base:
 def _own_columns(join: Join) -> Collection[int] | None:
     """The columns of the rows that are joined with a value of all of them, or of their key; None for other joins."""
     if not join.keys:
-        base = _base(join)
-        return None if base is None else base.columns.keys()
+        base = _beside_values(join)
+        return base.columns.keys() if base.values else None
     width = len(join.left.schema)
     if join.residual is not None or join.kind not in ("inner", "left"):
         return None
@@ -160,9 +162,9 @@ def _own_columns(join: Join) -> Collection[int] | None:
     return range(width, len(join.schema)) if join.kind == "inner" and has_value(join, left=True) else None
 
 
-def _of_keys(join: Join, exprs: Sequence[Expr]) -> _Split | None:
-    """The matches for which the one condition of CASE on the value of their key is TRUE, and the others."""
-    if (columns := _own_columns(join)) is None or is_stream(join) or any(map(calls_python, exprs)):
+def _by_one_condition(join: Plan, exprs: Sequence[Expr]) -> _Split | None:
+    """The matches for which the one condition of CASE that reads the value is TRUE, and the others."""
+    if not isinstance(join, Join) or is_stream(join) or any(map(calls_python, exprs)) or (columns := _own_columns(join)) is None:
         return None
     own = frozenset(columns)
     tests = dict.fromkeys(test for expr in exprs for test in conditions_of(expr) if not columns_of(test) <= own)
