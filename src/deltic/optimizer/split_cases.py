@@ -9,7 +9,7 @@ values of several keys, and where other values change, each further union passes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import Final, NamedTuple
@@ -18,7 +18,7 @@ from deltic.expr import cast
 from deltic.expr.failing import can_fail
 from deltic.expr.functions import resolve
 from deltic.expr.functions.signature import flattened
-from deltic.expr.nodes import TRUE, Call, Case, Column, Expr, Literal, calls_python, children, columns_of
+from deltic.expr.nodes import TRUE, Call, Case, Column, Expr, Literal, calls_python, columns_of
 from deltic.optimizer.fold import OPPOSITE, fold_condition
 from deltic.optimizer.join_partitions import with_groups
 from deltic.plan.columns import (
@@ -37,7 +37,7 @@ from deltic.plan.columns import (
 )
 from deltic.plan.divided_joins import has_range
 from deltic.plan.guarded_ranges import always_has_one_row
-from deltic.plan.nodes import Aggregate, Filter, Join, Plan, Project, Reference, Window, union_of
+from deltic.plan.nodes import Aggregate, Filter, Join, Plan, Project, Reference, Union, Window
 from deltic.plan.outside_ranges import has_outside_range, has_value
 from deltic.plan.ranges import inequality
 from deltic.plan.streams import is_of_ticks, is_stream
@@ -83,159 +83,152 @@ def split_cases(plan: Plan) -> Plan:
 def _split(plan: Plan) -> Plan:
     match plan:
         case Project():
-            below, exprs = plan.input, [expr for _, expr in plan.columns]
-            split = _answered(below, exprs) or _by_one_condition(below, exprs)
+            split = _answered(plan.input, [expr for _, expr in plan.columns])
             if split is None:
                 return plan
             return Project(split.plan, tuple((name, expr) for (name, _), expr in zip(plan.columns, split.exprs, strict=True)))
         case Aggregate() if type(plan) is Aggregate:
-            return _of_groups(plan)
+            exprs = list(dict.fromkeys(expressions(plan)))
+            split = _answered(plan.input, exprs, {call.filter for _, call in plan.aggregates}, {expr for _, expr in plan.keys})
+            if split is None:
+                return plan
+            after = dict(zip(exprs, split.exprs, strict=True))
+            return map_expressions(replace(plan, input=split.plan), lambda expr: after[expr])
         case _:
             return plan
 
 
-def _of_groups(plan: Aggregate) -> Plan:
-    """The aggregate, if its keys or the filter below it read the values; what its calls alone read is that of split_filters."""
-    join = plan.input
-    if isinstance(join, Join):
-        own = _own_columns(join)
-        if own is None or all(columns_of(expr) <= set(own) for _, expr in plan.keys):
-            return plan
-    answered = answered_groups(plan)
-    if answered is not plan:
-        return answered
-    exprs = list(dict.fromkeys(expressions(plan)))
-    return _over(plan, exprs, _by_one_condition(join, exprs))
-
-
-def answered_groups(plan: Aggregate) -> Plan:
-    """The aggregate over rows with the answers, if its expressions read the values in comparisons alone."""
-    exprs = list(dict.fromkeys(expressions(plan)))
-    return _over(plan, exprs, _answered(plan.input, exprs, {call.filter for _, call in plan.aggregates}))
-
-
-def _over(plan: Aggregate, exprs: Sequence[Expr], split: _Split | None) -> Plan:
-    """The aggregate over the rows of the split, if there is one. exprs: those of the aggregate."""
-    if split is None:
-        return plan
-    after = dict(zip(exprs, split.exprs, strict=True))
-    return map_expressions(replace(plan, input=split.plan), lambda expr: after[expr])
-
-
 class _Split(NamedTuple):
-    """Rows with the answers, and the expressions over them."""
+    """Rows with answers, and expressions over them."""
 
     plan: Plan
     exprs: tuple[Expr, ...]
 
 
 class _Question(NamedTuple):
-    """A condition by which rows are compared with values: `point > bound`, or >=, whose answer is TRUE, FALSE or NULL.
+    """A condition by which rows are compared with values.
 
-    point, bound: None for other conditions, which are asked in tests alone; their answer is whether they are TRUE.
+    is_comparison: whether it is `point > bound`, or >=, whose answer is TRUE, FALSE or NULL. The answer to others is whether they are TRUE.
     """
 
-    condition: Expr
-    point: Expr | None = None
-    bound: Expr | None = None
+    condition: Call
+    is_comparison: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class _Base:
-    """The rows that are joined with values. columns: by the column of the join, that of the rows. values: each with its columns."""
+    """Rows beside values.
+
+    own: the columns of the join that are those of the rows. values: those of all rows, each with its first column in the join; none if
+    `rows` are the join, whose values may be those of keys: of these one condition is answered, for each match.
+    """
 
     rows: Plan
-    columns: Mapping[int, int]
-    values: Sequence[tuple[Plan, Mapping[int, int]]]
+    own: range
+    values: Sequence[tuple[Plan, int]] = ()
+
+    @property
+    def columns(self) -> Mapping[int, int]:
+        """By the column of the join, that of the rows."""
+        return {column: column - self.own.start if self.values else column for column in self.own}
+
+    def joined(self, rows: Plan, columns: Mapping[int, int], condition: Expr) -> tuple[Join, Expr]:
+        """The rows with what the condition reads of the values, and the condition over this join."""
+        if not self.values:
+            assert isinstance(rows, Join)
+            return rows, condition
+        places, width, parts = dict(columns), len(rows.schema), list[Plan]()
+        for plan, first in self.values:
+            read = sorted(columns_of(condition) & set(range(first, first + len(plan.schema))))
+            if read:
+                places |= {column: width + i for i, column in enumerate(read)}
+                width += len(read)
+                parts.append(plan if len(read) == len(plan.schema) else choose_columns(plan, [column - first for column in read]))
+        value, *others = parts
+        for other in others:
+            value = Join(value, other, "inner")
+        join = Join(rows, value, "inner")
+        return join, remap(condition, places, join.schema)
 
 
-def _own_columns(join: Join) -> Collection[int] | None:
-    """The columns of the rows that are joined with a value of all of them, or of their key; None for other joins."""
-    if not join.keys:
-        base = _beside_values(join)
-        return base.columns.keys() if base.values else None
-    width = len(join.left.schema)
-    if join.residual is not None or join.kind not in ("inner", "left"):
-        return None
-    if has_value(join, left=False):
-        return range(width)
-    return range(width, len(join.schema)) if join.kind == "inner" and has_value(join, left=True) else None
+def _answered(
+    below: Plan, exprs: Sequence[Expr], tested: Collection[Expr | None] = (), keys: Collection[Expr] | None = None
+) -> _Split | None:
+    """The rows of a join, and of the filter over it, with the answers to all that the expressions ask of its values; None if they ask more.
 
-
-def _by_one_condition(join: Plan, exprs: Sequence[Expr]) -> _Split | None:
-    """The matches for which the one condition of CASE that reads the value is TRUE, and the others."""
-    if not isinstance(join, Join) or is_stream(join) or any(map(calls_python, exprs)) or (columns := _own_columns(join)) is None:
-        return None
-    own = frozenset(columns)
-    tests = dict.fromkeys(test for expr in exprs for test in conditions_of(expr) if not columns_of(test) <= own)
-    if len(tests) != 1 or any(map(can_fail, tests)):
-        return None
-    (condition,) = tests
-    answer = Column(len(join.schema), BOOLEAN, False, "answer")
-    written = [with_answer(expr, condition, answer) for expr in exprs]
-    read = columns_of_all(written)
-    if not read <= own | {answer.index}:
-        return None
-    kept = sorted(read & own)
-    columns_kept = named_columns(join.schema, kept)
-    parts = _by_condition(join, condition, own, lambda matches, holds: Project(matches, (*columns_kept, ("answer", holds))))
-    if parts is None:
-        return None
-    plan = union_of(parts)
-    places = {column: i for i, column in enumerate((*kept, answer.index))}
-    return _Split(plan, tuple(remap(expr, places, plan.schema) for expr in written))
-
-
-def conditions_of(expr: Expr) -> Iterator[Expr]:
-    """The conditions of CASE in an expression."""
-    if isinstance(expr, Case):
-        yield from (condition for condition, _ in expr.branches)
-    for part in children(expr):
-        yield from conditions_of(part)
-
-
-def with_answer(expr: Expr, condition: Expr, answer: Expr) -> Expr:
-    """The expression with an answer in the place of a condition of CASE, of which FALSE and NULL are the same."""
-    if isinstance(expr, Case):
-        expr = replace(expr, branches=tuple((answer if test == condition else test, value) for test, value in expr.branches))
-    return map_children(expr, lambda part: with_answer(part, condition, answer))
-
-
-def _answered(below: Plan, exprs: Sequence[Expr], tested: Collection[Expr | None] = ()) -> _Split | None:
-    """The rows of a join below, and of the filter over it, with answers to all that the expressions ask of its values.
-
-    tested: the expressions of which only the rows matter on which they are TRUE.
+    tested: the expressions of which only the rows matter on which they are TRUE. keys: those of an aggregate.
     """
     predicate = below.predicate if isinstance(below, Filter) else None
-    join = _of_windows(below.input if isinstance(below, Filter) else below)
+    join = _of_window(below.input if isinstance(below, Filter) else below)
     if isinstance(join, Join) and join.kind == "inner" and join.residual is not None:
         predicate = join.residual if predicate is None else conjunction([join.residual, predicate])
         join = replace(join, residual=None)
-    if not isinstance(join, Join) or is_stream(join) or (base := _base(join)) is None:
+    parts = [] if predicate is None else conjuncts(predicate)
+    if not isinstance(join, Join) or is_stream(join) or any(map(calls_python, [*exprs, *parts])):
         return None
-    every = [*exprs, *(() if predicate is None else (predicate,))]
-    if all(columns_of(expr) <= base.columns.keys() for expr in exprs) and (predicate is None or not _is_asked(join, predicate, base)):
+    base = _beside_values(join)
+    if base is not None and (split := _over(base, join, exprs, tested, parts)) is not None:
+        return split
+    base = None if parts else _beside_a_value(join)
+    if base is None or (keys is not None and all(columns_of(key) <= set(base.own) for key in keys)):
         return None
-    if any(map(calls_python, every)):
-        return None
+    return _over(base, join, exprs, tested, ())
+
+
+def _over(base: _Base, join: Join, exprs: Sequence[Expr], tested: Collection[Expr | None], parts: Sequence[Expr]) -> _Split | None:
+    """parts: conditions that rows satisfy. The others are those of `_answered`."""
+    asking = [part for part in parts if can_fail(part) or columns_of(part) <= set(base.own) or _asks_several(join, part, base)]
     asked = _Asked(base, len(join.schema))
     written = [asked.answer(expr, tested=expr in tested) for expr in exprs]
-    condition = None if predicate is None else asked.answer(predicate, tested=True)
-    read = columns_of_all([*written, *(() if condition is None else (condition,))])
-    if not 0 < len(asked.numbers) <= MOST or not read <= {*base.columns, *asked.columns}:
+    conditions = [asked.answer(part, tested=True) for part in asking]
+    read = columns_of_all([*written, *conditions])
+    if not 0 < len(asked.questions) <= (MOST if base.values else 1) or not read <= {*base.own, *asked.columns}:
         return None
-    return _in_turn(base, asked, written, condition)
+    return _in_turn(_where(base, [part for part in parts if part not in asking]), asked, written, conditions)
 
 
-def _base(join: Join) -> _Base | None:
-    """The rows, if they are joined with values of all of them, and with none of their keys."""
-    base = _beside_values(join)
-    return base if base.values and not _is_beside_others(base.rows) else None
+def _where(base: _Base, parts: Sequence[Expr]) -> _Base:
+    """The rows on which the conditions are TRUE: one join after the other, each by those that compare one expression."""
+    groups: dict[Expr | None, list[Expr]] = {}
+    for part in parts:
+        found = _comparison(part, base.own)
+        groups.setdefault(None if found is None else found[0].condition.arguments[0], []).append(part)
+    for group in groups.values():
+        joined, condition = base.joined(base.rows, base.columns, conjunction(group))
+        base = replace(base, rows=choose_columns(Filter(joined, condition), range(len(base.own))))
+    return base
+
+
+def _of_window(plan: Plan) -> Plan:
+    """A window of aggregates of all rows, as the join of the rows with them."""
+    joined = with_groups(plan) if isinstance(plan, Window) and not plan.keys else None
+    return plan if joined is None else joined
+
+
+def _beside_values(join: Join) -> _Base | None:
+    """The rows beside values of all of them. Not if they have others, too: a change of these would pass through the parts of each union."""
+    sides = _sides(join, 0)
+    rows = [(plan, first) for plan, first in sides if not always_has_one_row(plan)]
+    if len(rows) != 1 or len(sides) == 1 or _is_beside_others(rows[0][0]):
+        return None
+    ((plan, first),) = rows
+    return _Base(plan, range(first, first + len(plan.schema)), [side for side in sides if side not in rows])
+
+
+@unbounded
+def _sides(plan: Plan, first: int) -> list[tuple[Plan, int]]:
+    """Rows and values that are joined, each with its first column."""
+    plan = _of_window(plan)
+    if isinstance(plan, Join) and plan.kind == "inner" and not plan.keys and plan.residual is None:
+        left, right = plan.left, plan.right
+        if always_has_one_row(left) or always_has_one_row(right):
+            return [*_sides(left, first), *_sides(right, first + len(left.schema))]
+    return [(plan, first)]
 
 
 @unbounded
 def _is_beside_others(plan: Plan) -> bool:
-    """Whether values of keys, or windows, are beside the rows: each change of one would pass its rows through all parts of the union."""
+    """Whether values of keys, or windows, are beside the rows."""
     match plan:
         case Project() | Filter():
             return _is_beside_others(plan.input)
@@ -248,46 +241,24 @@ def _is_beside_others(plan: Plan) -> bool:
             return False
 
 
-def _of_windows(plan: Plan) -> Plan:
-    """A window of aggregates of all rows, as the join of the rows with them."""
-    joined = with_groups(plan) if isinstance(plan, Window) and not plan.keys else None
-    return plan if joined is None else joined
+def _beside_a_value(join: Join) -> _Base | None:
+    """The matches of rows with a value of all of them, or of their key."""
+    width = len(join.left.schema)
+    if join.residual is not None or join.kind not in ("inner", "left"):
+        return None
+    if has_value(join, left=False) and (join.keys or always_has_one_row(join.right)):
+        return _Base(join, range(width))
+    is_right = join.kind == "inner" and has_value(join, left=True) and (join.keys or always_has_one_row(join.left))
+    return _Base(join, range(width, len(join.schema))) if is_right else None
 
 
-@unbounded
-def _beside_values(plan: Plan) -> _Base:
-    """The plan as rows and the values beside them."""
-    plan = _of_windows(plan)
-    if isinstance(plan, Join) and plan.kind == "inner" and not plan.keys and plan.residual is None:
-        width = len(plan.left.schema)
-        if always_has_one_row(plan.right):
-            base = _beside_values(plan.left)
-            return replace(base, values=[*base.values, *_values(plan.right, width)])
-        if always_has_one_row(plan.left):
-            base = _beside_values(plan.right)
-            moved = [(value, {i + width: place for i, place in columns.items()}) for value, columns in base.values]
-            return replace(base, columns={i + width: place for i, place in base.columns.items()}, values=[*_values(plan.left, 0), *moved])
-    return _Base(plan, {i: i for i in range(len(plan.schema))}, [])
-
-
-def _values(plan: Plan, start: int) -> list[tuple[Plan, Mapping[int, int]]]:
-    """The values that a join of them has, each with its columns. start: the first one's place."""
-    if isinstance(plan, Join):
-        return [*_values(plan.left, start), *_values(plan.right, start + len(plan.left.schema))]
-    return [(plan, {start + i: i for i in range(len(plan.schema))})]
-
-
-def _is_asked(join: Join, predicate: Expr, base: _Base) -> bool:
-    """Whether a filter has an OR of comparisons with values, of which no join looks rows up by all."""
-    for part in conjuncts(predicate):
-        branches = flattened("or", (part,))
-        compared_parts = [branch for branch in branches if not columns_of(branch) <= base.columns.keys()]
-        if len(compared_parts) < 2 or has_outside_range(replace(join, residual=disjunction(compared_parts))):
-            continue
-        leaves = [leaf for branch in compared_parts for leaf in _leaves(branch) if not columns_of(leaf) <= base.columns.keys()]
-        if all((found := _question(leaf, base.columns, tested=False)) is not None and found[0].point is not None for leaf in leaves):
-            return True
-    return False
+def _asks_several(join: Join, part: Expr, base: _Base) -> bool:
+    """Whether it is an OR of comparisons with values, of which no join looks rows up by all."""
+    branches = [branch for branch in flattened("or", (part,)) if not columns_of(branch) <= set(base.own)]
+    if len(branches) < 2 or has_outside_range(replace(join, residual=disjunction(branches))):
+        return False
+    leaves = [leaf for branch in branches for leaf in _leaves(branch) if not columns_of(leaf) <= set(base.own)]
+    return all(_comparison(leaf, base.own) is not None for leaf in leaves)
 
 
 def _leaves(condition: Expr) -> Iterator[Expr]:
@@ -300,24 +271,24 @@ def _leaves(condition: Expr) -> Iterator[Expr]:
 
 
 class _Asked:
-    """What expressions ask of the values, and the expressions with the answers, which follow the columns of the join."""
+    """What expressions ask of the values. width: of the join, whose columns the answers follow."""
 
     def __init__(self, base: _Base, width: int) -> None:
         self.base, self.width = base, width
-        self.numbers: dict[_Question, int] = {}
+        self.questions: dict[_Question, int] = {}
 
     @property
     def columns(self) -> range:
-        return range(self.width, self.width + len(self.numbers))
+        return range(self.width, self.width + len(self.questions))
 
     def answer(self, expr: Expr, *, tested: bool) -> Expr:
-        """tested: whether FALSE and NULL are the same."""
-        if columns_of(expr) <= self.base.columns.keys():
+        """The expression with answers. tested: whether FALSE and NULL are the same."""
+        if columns_of(expr) <= set(self.base.own):
             return expr
-        if (found := _question(expr, self.base.columns, tested=tested)) is not None:
+        if (found := self._question(expr, tested=tested)) is not None:
             question, negated = found
-            number = self.numbers.setdefault(question, len(self.numbers))
-            nullable = question.point is not None and question.condition.nullable
+            number = self.questions.setdefault(question, len(self.questions))
+            nullable = question.is_comparison and question.condition.nullable
             column = Column(self.width + number, BOOLEAN, nullable, f"answer{number}", expr.span)
             return resolve("not", [column]) if negated else column
         if isinstance(expr, Case):
@@ -326,18 +297,42 @@ class _Asked:
         of_tests = tested and isinstance(expr, Call) and expr.function in ("and", "or")
         return map_children(expr, lambda part: self.answer(part, tested=of_tests))
 
+    def _question(self, expr: Expr, *, tested: bool) -> tuple[_Question, bool] | None:
+        """What a condition asks, and whether it is negated."""
+        if self.base.values and (found := _comparison(expr, self.base.own)) is not None:
+            return found
+        if not tested or not isinstance(expr, Call) or can_fail(expr) or (self.base.values and expr.function in ("and", "or")):
+            return None
+        joined, condition = self.base.joined(self.base.rows, self.base.columns, expr)
+        own = range(len(self.base.rows.schema)) if self.base.values else self.base.own
+        return (_Question(expr), False) if all(_looks_up(joined, where, own) for where in (condition, _other(condition))) else None
 
-def _question(expr: Expr, own: Collection[int], *, tested: bool) -> tuple[_Question, bool] | None:
-    """What a condition asks, and whether it is negated: `x < m` is the negation of `x >= m`."""
-    if expr.type != BOOLEAN or not isinstance(expr, Call) or expr.function in ("and", "or") or can_fail(expr):
+
+def _comparison(expr: Expr, own: range) -> tuple[_Question, bool] | None:
+    """What a comparison asks, and whether it is negated: `x < m` is the negation of `x >= m`."""
+    if can_fail(expr) or (operands := inequality(expr)) is None:
         return None
-    if (operands := inequality(expr)) is not None:
-        lesser, greater, strict = operands
-        for point, bound, is_low in ((greater, lesser, True), (lesser, greater, False)):
-            is_own = bool(columns_of(point)) and columns_of(point) <= set(own)
-            if is_own and columns_of(bound) and columns_of(bound).isdisjoint(own) and _origin(point.type) is not None:
-                return _Question(compared("greater" if strict == is_low else "greater_equal", point, bound), point, bound), not is_low
-    return (_Question(expr), False) if tested else None
+    lesser, greater, strict = operands
+    for point, bound, is_low in ((greater, lesser, True), (lesser, greater, False)):
+        is_own = bool(columns_of(point)) and columns_of(point) <= set(own)
+        if is_own and columns_of(bound) and columns_of(bound).isdisjoint(own) and _origin(point.type) is not None:
+            return _Question(compared("greater" if strict == is_low else "greater_equal", point, bound), is_comparison=True), not is_low
+    return None
+
+
+def _other(condition: Expr) -> Expr:
+    """The condition that is TRUE where this one is not."""
+    return fold_condition(resolve("not", [resolve("is_true", [condition]) if condition.nullable else condition]))
+
+
+def _looks_up(joined: Join, condition: Expr, own: Collection[int]) -> bool:
+    """Whether rows are looked up by the condition.
+
+    Not if a negation of the row's own columns decides it: the rows for which `x <> 1`, most as a rule, are listed at each change.
+    """
+    parts = flattened("or", (condition,))
+    of_most = any(isinstance(part, Call) and part.function in ("not_equal", "not") and columns_of(part) <= set(own) for part in parts)
+    return not of_most and has_range(replace(joined, kind="inner", residual=condition))
 
 
 def _origin(type: Type) -> Expr | None:
@@ -347,123 +342,41 @@ def _origin(type: Type) -> Expr | None:
     return cast(Literal(date(1970, 1, 1), DATE), type) if type in (DATE, TIMESTAMP, TIMESTAMP_NTZ) else None
 
 
-def _in_turn(base: _Base, asked: _Asked, exprs: Sequence[Expr], condition: Expr | None) -> _Split | None:
-    """The rows after one question after the other."""
-    required = _required(condition, asked.width)
-    questions = sorted(asked.numbers, key=lambda question: asked.numbers[question] not in required)
-    read = [columns_of_all([*exprs, *(() if condition is None else (condition,))])]  # after the last question, before it, …
-    for question in reversed(questions[1:]):
-        read.append(read[-1] | columns_of(question.condition))
-    rows = _Rows(base.rows, base.columns)
-    for question, after in zip(questions, reversed(read), strict=True):
-        number = asked.numbers[question]
-        kept = [column for column in rows.columns if column in after]
-        answered = _with_answer(base, rows, question, kept, f"answer{number}", required.get(number))
-        if answered is None:
-            return None
-        rows = _Rows(answered.plan, {**answered.columns, asked.width + number: len(answered.columns)})
-    plan = rows.plan if condition is None else Filter(rows.plan, rows.over(condition))
-    return _Split(plan, tuple(map(rows.over, exprs)))
+def _in_turn(base: _Base, asked: _Asked, exprs: Sequence[Expr], conditions: Sequence[Expr]) -> _Split:
+    """The rows after one question after the other, of which the conditions are TRUE, and the expressions."""
+    rows, columns, questions = base.rows, base.columns, list(asked.questions)
+    for number, question in enumerate(questions):
+        read = columns_of_all([*exprs, *conditions, *(each.condition for each in questions[number + 1 :])])
+        kept = [column for column in columns if column in read]
+        own = named_columns(rows.schema, [columns[column] for column in kept])
+        joined, condition = base.joined(rows, columns, question.condition)
+        parts = _parts(joined, condition, is_comparison=question.is_comparison)
+        rows = Union(tuple(Project(plan, (*own, (f"answer{number}", answer))) for plan, answer in parts))
+        columns = {column: i for i, column in enumerate((*kept, asked.width + number))}
+
+    def over(expr: Expr) -> Expr:
+        return remap(expr, columns, rows.schema)
+
+    split = tuple(map(over, exprs))
+    return _Split(Filter(rows, over(conjunction(conditions))) if conditions else rows, split)
 
 
-def _required(condition: Expr | None, width: int) -> dict[int, Expr]:
-    """The answers without which the whole condition is not TRUE. width: the number of columns before the answers."""
-    required = dict[int, Expr]()
-    for part in () if condition is None else conjuncts(condition):
-        match part:
-            case Column(index=index) if index >= width:
-                required.setdefault(index - width, TRUE)
-            case Call(function="not", arguments=(Column(index=index),)) if index >= width:
-                required.setdefault(index - width, FALSE)
-    return required
-
-
-class _Rows(NamedTuple):
-    """Rows with some answers. columns: by the column of the join, or by the answer's number after these, that of the rows."""
-
-    plan: Plan
-    columns: Mapping[int, int]
-
-    def over(self, expr: Expr) -> Expr:
-        return remap(expr, self.columns, self.plan.schema)
-
-
-def _with_answer(base: _Base, rows: _Rows, question: _Question, kept: Sequence[int], name: str, required: Expr | None) -> _Rows | None:
-    """The kept columns of the rows, and the answer after them; None if no join looks rows up by the question.
-
-    required: the only answer with which rows are needed.
-    """
-    joined, columns = _joined(base, rows, columns_of(question.condition))
-    own = named_columns(rows.plan.schema, [rows.columns[column] for column in kept])
-
-    def part(plan: Plan, answer: Expr) -> Project:
-        return Project(plan, (*own, (name, answer)))
-
-    if question.point is None or question.bound is None:
-        parts = _by_condition(joined, remap(question.condition, columns, joined.schema), range(len(rows.plan.schema)), part)
-    else:
-        bound = shift(remap(question.bound, columns, joined.schema), -len(rows.plan.schema))
-        parts = _by_bound(joined, remap(question.condition, columns, joined.schema), rows.over(question.point), bound, part)
-    if parts is None:
-        return None
-    needed = [each for each in parts if required is None or not isinstance(each.columns[-1][1], Literal) or each.columns[-1][1] == required]
-    return _Rows(union_of(needed), {column: i for i, column in enumerate(kept)})
-
-
-def _joined(base: _Base, rows: _Rows, read: Collection[int]) -> tuple[Join, Mapping[int, int]]:
-    """The rows with the value, or with those that are read, and the place of each column."""
-    width = len(rows.plan.schema)
-    value, places = _product([(value, columns) for value, columns in base.values if not columns.keys().isdisjoint(read)])
-    needed = [column for column in sorted(places, key=places.__getitem__) if column in read]
-    if len(needed) < len(value.schema):
-        value = choose_columns(value, [places[column] for column in needed])
-    return Join(rows.plan, value, "inner"), {**rows.columns, **{column: width + i for i, column in enumerate(needed)}}
-
-
-def _product(values: Sequence[tuple[Plan, Mapping[int, int]]]) -> tuple[Plan, dict[int, int]]:
-    """The values joined with one another, and the place of each of their columns."""
-    (plan, columns), *others = values
-    places = dict(columns)
-    for value, more in others:
-        places |= {column: len(plan.schema) + place for column, place in more.items()}
-        plan = Join(plan, value, "inner")
-    return plan, places
-
-
-def _by_condition(joined: Join, condition: Expr, own: Collection[int], part: Callable[[Plan, Expr], Project]) -> list[Project] | None:
-    """The rows for which the condition is TRUE, and the others; None unless both are looked up by the value.
-
-    own: the columns of the join that are not those of the value.
-    """
-    other = fold_condition(resolve("not", [resolve("is_true", [condition]) if condition.nullable else condition]))
-    for where in (condition, other):
-        if not has_range(replace(joined, kind="inner", residual=where)) or _is_of_most(where, own):
-            return None
-    return [part(Filter(joined, condition), TRUE), part(Filter(joined, other), FALSE)]
-
-
-def _is_of_most(condition: Expr, own: Collection[int]) -> bool:
-    """Whether a negation of the row's own columns decides it: the rows for which `x <> 1`, most as a rule, are listed at each change."""
-    parts = flattened("or", (condition,))
-    return any(isinstance(part, Call) and part.function in ("not_equal", "not") and columns_of(part) <= set(own) for part in parts)
-
-
-def _by_bound(joined: Join, condition: Expr, point: Expr, bound: Expr, part: Callable[[Plan, Expr], Project]) -> list[Project]:
-    """The rows whose point is past the bound, the others, and those for which one of both is NULL.
-
-    condition: the comparison, over the join. bound: over the values.
-    """
+def _parts(joined: Join, condition: Expr, *, is_comparison: bool) -> Iterator[tuple[Plan, Expr]]:
+    """The rows, each with its answer: those for which the condition is TRUE, the others, and, of a comparison, those of a NULL."""
+    if not is_comparison:
+        yield Filter(joined, condition), TRUE
+        yield Filter(joined, _other(condition)), FALSE
+        return
     assert isinstance(condition, Call)
-    rows, value = joined.left, joined.right
-    opposite = replace(condition, function=OPPOSITE[condition.function])
-    parts = [part(replace(joined, residual=condition), TRUE), part(replace(joined, residual=opposite), FALSE)]
+    (point, bound), rows = condition.arguments, joined.left
+    yield replace(joined, residual=condition), TRUE
+    yield replace(joined, residual=replace(condition, function=OPPOSITE[condition.function])), FALSE
     if point.nullable:
-        parts.append(part(Filter(rows, is_null(point)), UNKNOWN))
+        yield Filter(rows, is_null(point)), UNKNOWN
     if bound.nullable:  # all points, in the order of which the other parts look them up
         origin = _origin(point.type)
         assert origin is not None
-        missing = Project(Filter(value, is_null(bound)), (("origin", origin),))
+        missing = Project(Filter(joined.right, is_null(shift(bound, -len(rows.schema)))), (("origin", origin),))
         some = shift(reference(missing.schema, 0), len(rows.schema))
         for function in ("greater_equal", "less"):
-            parts.append(part(Join(rows, missing, "inner", (), compared(function, point, some)), UNKNOWN))
-    return parts
+            yield Join(rows, missing, "inner", (), compared(function, point, some)), UNKNOWN

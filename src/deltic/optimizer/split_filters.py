@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 from deltic.expr import case
 from deltic.expr.failing import can_fail
 from deltic.expr.functions import resolve
-from deltic.expr.nodes import Case, Expr, Literal, calls_python, columns_of
+from deltic.expr.nodes import Case, Expr, Literal, calls_python, children, columns_of
 from deltic.optimizer.fold import fold
-from deltic.optimizer.split_cases import answered_groups, conditions_of, with_answer
-from deltic.plan.columns import columns_of_all, named_columns, narrowed, reference, remap
+from deltic.plan.columns import columns_of_all, map_children, named_columns, narrowed, reference, remap
 from deltic.plan.divided_joins import has_range
 from deltic.plan.guarded_ranges import always_has_one_row
 from deltic.plan.nodes import Aggregate, AggregateCall, Filter, FlatMap, Join, Plan, Project, Reference, Union
@@ -68,10 +67,8 @@ def _split(plan: Plan) -> Plan:
     parts = {condition: i for i, condition in enumerate(conditions, 1)}
     read = sorted(columns_of_all([*(expr for _, expr in plan.keys), *(expr for _, each in calls for expr in _of(each))]))
     joins = [_where(join, condition) for condition in parts]
-    if not places.keys() >= set(read):
-        return answered_groups(plan)
     # With negative weights a group's sum of weights could be another one.
-    if not any(isinstance(joined, Join) for joined in joins) or may_be_negative(rows):
+    if not any(isinstance(joined, Join) for joined in joins) or not places.keys() >= set(read) or may_be_negative(rows):
         return plan
     true = [_part(joined, read, i) for i, joined in enumerate(joins, 1)]
     replaced = {parts[each.condition] for _, each in calls if each.condition is not None and each.otherwise is not None}
@@ -102,14 +99,30 @@ def _parted(call: AggregateCall, own: Collection[int], join: Join) -> _Parted:
     if call.filter is not None and not columns_of(call.filter) <= read:
         stays = can_fail(call.filter) and not has_range(replace(join, residual=call.filter))
         return _Parted(call) if stays else _Parted(replace(call, filter=None), call.filter)
-    tests = {test for argument in call.arguments for test in conditions_of(argument) if not columns_of(test) <= read}
+    tests = {test for argument in call.arguments for test in _conditions_of(argument) if not columns_of(test) <= read}
     if len(call.arguments) != 1 or len(tests) != 1 or call.user is not None:
         return _Parted(call)
     ((argument,), (condition,)) = call.arguments, tests
-    then, otherwise = (fold(with_answer(argument, condition, Literal(holds, BOOLEAN))) for holds in (True, False))
+    then, otherwise = (fold(_assuming(argument, condition, holds)) for holds in (True, False))
     if can_fail(condition) or can_fail(otherwise) or calls_python(argument) or not columns_of_all([then, otherwise]) <= read:
         return _Parted(call)
     return _Parted(replace(call, arguments=(then,)), condition, otherwise)
+
+
+def _conditions_of(expr: Expr) -> Iterator[Expr]:
+    """The conditions of CASE in an expression."""
+    if isinstance(expr, Case):
+        yield from (condition for condition, _ in expr.branches)
+    for part in children(expr):
+        yield from _conditions_of(part)
+
+
+def _assuming(expr: Expr, condition: Expr, holds: bool) -> Expr:
+    """The expression on rows on which a condition of CASE is TRUE, or on those on which it is not."""
+    if isinstance(expr, Case):
+        known = Literal(holds, BOOLEAN)
+        expr = replace(expr, branches=tuple((known if test == condition else test, value) for test, value in expr.branches))
+    return map_children(expr, lambda part: _assuming(part, condition, holds))
 
 
 def _of(parted: _Parted) -> Iterator[Expr]:
