@@ -39,6 +39,7 @@ QUERIES = {
     "two columns with one value": f"SELECT t.a FROM t, {LEAST}, {GREATEST} WHERE t.a > p.lo AND t.b > q.hi AND t.a < q.hi",
     "an OR of one value": f"SELECT t.a FROM {LEAST}, {GREATEST}, {MEAN}, t WHERE t.a > p.lo AND (t.b < q.hi OR t.a >= q.hi) AND t.b <= r.m",
     "above both": f"SELECT t.a FROM t, {LEAST}, {GREATEST} WHERE t.a > p.lo AND t.a > q.hi",
+    "below both": f"SELECT t.a FROM t, {LEAST}, {GREATEST} WHERE t.a <= q.hi AND p.lo + 2 >= t.a",
     "two bounds of a row": "SELECT t.a, u.b FROM t LEFT JOIN u ON t.a > u.a AND t.a > u.b",
     "two ends of a row": "SELECT t.a, u.b FROM t JOIN u ON t.b = u.b AND t.a <= u.a AND t.a <= u.b",
     "an interval of three bounds": "SELECT t.a, v.b FROM t JOIN v ON t.a >= v.a AND t.a < 3 - v.b AND t.a >= v.b",
@@ -81,6 +82,7 @@ TOGETHER = {
     "an OR": 1,
     "two columns with one value": 1,
     "above both": 1,
+    "below both": 1,
     "above three": 2,
     "a sum": 1,
 }
@@ -94,8 +96,9 @@ def test_only_values_that_are_each_compared_by_themselves_are_joined_with_rows_i
 
 
 @pytest.mark.parametrize(("bounds", "tested"), [(1, 0), (2, 0), (3, 2), (20, 19)])
-def test_of_two_bounds_rows_are_looked_up_by_the_nearer_one(bounds: int, tested: int) -> None:
-    query = f"SELECT t.a FROM t JOIN u ON {' AND '.join(f't.a + 0D > u.a + {i}D' for i in range(bounds))}"
+@pytest.mark.parametrize("comparison", [">", "<="])
+def test_of_two_bounds_rows_are_looked_up_by_the_nearer_one(bounds: int, tested: int, comparison: str) -> None:
+    query = f"SELECT t.a FROM t JOIN u ON {' AND '.join(f't.a + 0D {comparison} u.a + {i}D' for i in range(bounds))}"
     (join,) = (node for node in nodes(optimize(bind_query(query, "test", Catalog()))) if isinstance(node, Join))
     by = range_of(join)
     assert by is not None

@@ -78,8 +78,11 @@ def range_of(join: Join) -> Range | None:
         if (of_point := on_one_point(*pair)) is not None and _is_point(of_point[0].greater, *of_point):
             return _range(of_point[0].greater, of_point, compared, parts, width)
     for each in compared:
+        if each.open is None:
+            point = max(each.greater, each.lesser, key=lambda point: len(_alike(each, point, compared)))
+            return _range(point, (each,), compared, parts, width)
         point = each.lesser if each.greater == each.open else each.greater
-        if each.open is None or not point.nullable:  # the condition is TRUE of a NULL where there is no bound
+        if not point.nullable:  # the condition is TRUE of a NULL where there is no bound
             return _range(point, (each,), compared, parts, width)
     return None
 
@@ -206,23 +209,25 @@ def _range(point: Expr, used: Sequence[Inequality], all_compared: Sequence[Inequ
     dropped: list[Expr] = []
     for each in used:
         is_low = each.greater == point
-        alike = [other for other in all_compared if other is not each and _is_alike(each, other, is_low=is_low)]
-        joint = [each, *alike] if len(alike) == 1 else [each]
-        bound, *others = (other.lesser if is_low else other.greater for other in joint)
+        alike = _alike(each, point, all_compared)
+        bound, *others = (other.lesser if is_low else other.greater for other in (each, *alike))
         for other_bound in others:
             bound = _nearer(bound, other_bound, is_low=is_low)
         bounds[is_low] = RangeBound(bound if side else shift(bound, -width), each.strict, each.open is not None and bound == each.open)
-        dropped += [other.part for other in joint if not can_fail(other.part)]
+        dropped += [other.part for other in (each, *alike) if not can_fail(other.part)]
     rest = tuple(part for part in parts if part not in dropped)
     return Range(side, shift(point, -width) if side else point, bounds.get(True), bounds.get(False), rest)
 
 
-def _is_alike(one: Inequality, other: Inequality, *, is_low: bool) -> bool:
-    """Whether another comparison bounds the same point from the same side, such that the nearer of both bounds stands for both."""
-    points = (one.greater, other.greater) if is_low else (one.lesser, other.lesser)
-    if points[0] != points[1] or one.strict != other.strict or one.open is not None or other.open is not None:
-        return False
-    return not can_fail(one.part) and not can_fail(other.part)
+def _alike(one: Inequality, point: Expr, all_compared: Sequence[Inequality]) -> Sequence[Inequality]:
+    """The other comparison that bounds the point from the same side, if there is one, and the nearer of both bounds stands for both."""
+
+    def is_joint(each: Inequality) -> bool:
+        return each.open is None and each.strict == one.strict and not can_fail(each.part)
+
+    is_low = one.greater == point
+    alike = [each for each in all_compared if each is not one and (each.greater if is_low else each.lesser) == point and is_joint(each)]
+    return alike if len(alike) == 1 and is_joint(one) else ()
 
 
 def _nearer(bound: Expr, other: Expr, *, is_low: bool) -> Expr:
