@@ -177,14 +177,14 @@ def _answered(
 
 def _over(base: _Base, join: Join, exprs: Sequence[Expr], tested: Collection[Expr | None], parts: Sequence[Expr]) -> _Split | None:
     """parts: conditions that rows satisfy. The others are those of `_answered`."""
-    asking = [part for part in parts if can_fail(part) or columns_of(part) <= set(base.own) or _asks_several(join, part, base)]
-    asked = _Asked(base, len(join.schema))
-    written = [asked.answer(expr, tested=expr in tested) for expr in exprs]
-    conditions = [asked.answer(part, tested=True) for part in asking]
+    answered = [part for part in parts if can_fail(part) or columns_of(part) <= set(base.own) or _has_several_comparisons(join, part, base)]
+    questions = _Questions(base, len(join.schema))
+    written = [questions.answer(expr, tested=expr in tested) for expr in exprs]
+    conditions = [questions.answer(part, tested=True) for part in answered]
     read = columns_of_all([*written, *conditions])
-    if not 0 < len(asked.questions) <= (MOST if base.values else 1) or not read <= {*base.own, *asked.columns}:
+    if not 0 < len(questions.numbers) <= (MOST if base.values else 1) or not read <= {*base.own, *questions.columns}:
         return None
-    return _in_turn(_where(base, [part for part in parts if part not in asking]), asked, written, conditions)
+    return _in_turn(_where(base, [part for part in parts if part not in answered]), questions, written, conditions)
 
 
 def _where(base: _Base, parts: Sequence[Expr]) -> _Base:
@@ -252,7 +252,7 @@ def _beside_a_value(join: Join) -> _Base | None:
     return _Base(join, range(width, len(join.schema))) if is_right else None
 
 
-def _asks_several(join: Join, part: Expr, base: _Base) -> bool:
+def _has_several_comparisons(join: Join, part: Expr, base: _Base) -> bool:
     """Whether it is an OR of comparisons with values, of which no join looks rows up by all."""
     branches = [branch for branch in flattened("or", (part,)) if not columns_of(branch) <= set(base.own)]
     if len(branches) < 2 or has_outside_range(replace(join, residual=disjunction(branches))):
@@ -270,16 +270,16 @@ def _leaves(condition: Expr) -> Iterator[Expr]:
         yield condition
 
 
-class _Asked:
+class _Questions:
     """What expressions ask of the values. width: of the join, whose columns the answers follow."""
 
     def __init__(self, base: _Base, width: int) -> None:
         self.base, self.width = base, width
-        self.questions: dict[_Question, int] = {}
+        self.numbers: dict[_Question, int] = {}
 
     @property
     def columns(self) -> range:
-        return range(self.width, self.width + len(self.questions))
+        return range(self.width, self.width + len(self.numbers))
 
     def answer(self, expr: Expr, *, tested: bool) -> Expr:
         """The expression with answers. tested: whether FALSE and NULL are the same."""
@@ -287,7 +287,7 @@ class _Asked:
             return expr
         if (found := self._question(expr, tested=tested)) is not None:
             question, negated = found
-            number = self.questions.setdefault(question, len(self.questions))
+            number = self.numbers.setdefault(question, len(self.numbers))
             nullable = question.is_comparison and question.condition.nullable
             column = Column(self.width + number, BOOLEAN, nullable, f"answer{number}", expr.span)
             return resolve("not", [column]) if negated else column
@@ -342,17 +342,17 @@ def _origin(type: Type) -> Expr | None:
     return cast(Literal(date(1970, 1, 1), DATE), type) if type in (DATE, TIMESTAMP, TIMESTAMP_NTZ) else None
 
 
-def _in_turn(base: _Base, asked: _Asked, exprs: Sequence[Expr], conditions: Sequence[Expr]) -> _Split:
+def _in_turn(base: _Base, questions: _Questions, exprs: Sequence[Expr], conditions: Sequence[Expr]) -> _Split:
     """The rows after one question after the other, of which the conditions are TRUE, and the expressions."""
-    rows, columns, questions = base.rows, base.columns, list(asked.questions)
-    for number, question in enumerate(questions):
-        read = columns_of_all([*exprs, *conditions, *(each.condition for each in questions[number + 1 :])])
+    rows, columns, in_order = base.rows, base.columns, list(questions.numbers)
+    for number, question in enumerate(in_order):
+        read = columns_of_all([*exprs, *conditions, *(each.condition for each in in_order[number + 1 :])])
         kept = [column for column in columns if column in read]
         own = named_columns(rows.schema, [columns[column] for column in kept])
         joined, condition = base.joined(rows, columns, question.condition)
         parts = _parts(joined, condition, is_comparison=question.is_comparison)
         rows = Union(tuple(Project(plan, (*own, (f"answer{number}", answer))) for plan, answer in parts))
-        columns = {column: i for i, column in enumerate((*kept, asked.width + number))}
+        columns = {column: i for i, column in enumerate((*kept, questions.width + number))}
 
     def over(expr: Expr) -> Expr:
         return remap(expr, columns, rows.schema)
