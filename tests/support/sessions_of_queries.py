@@ -33,10 +33,13 @@ def nested(sql: str) -> Plan:
 
 def fails_or_rows(plan: Plan, tables: Rows) -> Counter[tuple[object, ...]] | None:
     """The rows that the oracle has; None if an expression fails."""
+    rows = Counter[tuple[object, ...]]()
     try:
-        return Counter(dict(evaluate(plan, tables).pairs()))
+        for row, weight in evaluate(plan, tables).pairs():
+            rows[row] += weight
     except EvaluationError:
         return None
+    return rows
 
 
 def drawn(rng: Random) -> Rows:
