@@ -187,6 +187,42 @@ def test_a_point_finds_each_interval_once_where_shards_have_more_and_less() -> N
                 assert len(session.view("v").rows()) == held, (n, x)
 
 
+UNKEYED = (
+    "SELECT a.x, b.y, b.z FROM a JOIN b ON a.x BETWEEN b.y AND b.z",
+    "SELECT a.x, w.y, w.z FROM a JOIN (SELECT y, lead(y) OVER (ORDER BY y, id) AS z FROM b) AS w ON a.x >= w.y AND a.x < w.z",
+    """SELECT m.x, w.y, w.z FROM (SELECT max(x) AS x FROM a) AS m
+        JOIN (SELECT y, z FROM b ORDER BY z, id LIMIT 40) AS w ON m.x BETWEEN w.y AND w.z""",
+)
+"""Joins without keys, of intervals that are divided among the shards by all of their words."""
+
+
+@pytest.mark.parametrize(("seed", "shards"), [(7, 5), (10, 4), *slow(*((seed, 2 + seed % 4) for seed in rotating(40)))])
+def test_intervals_without_the_key_of_their_table_are_those_of_duckdb(seed: int, shards: int) -> None:
+    """The shards have between none and dozens of them."""
+    rng, spread = Random(seed), (10, 100)[seed % 2]
+    with duckdb.connect() as other, deltic.Session(shards=shards) as session:
+        for statement in tables("BIGINT"):
+            other.execute(statement)
+        session.sql("; ".join([*tables("BIGINT"), *(f"CREATE MATERIALIZED VIEW v{i} AS {query}" for i, query in enumerate(UNKEYED))]))
+        for number in range(25):
+            y = rng.randint(-spread, spread)
+            point, interval = (number, 1, rng.randint(-spread, spread), 0), (number, 1, y, y + rng.randint(0, spread))
+            dropped = rng.randint(-10, number)
+            with session.transaction() as tx:
+                for table, row in (("a", point), ("b", interval)):
+                    tx.delete(table, [dropped] if 0 <= dropped < number and rows_of(other, table, dropped) else [])
+                    tx.insert(table, [dict(zip(session.table(table).schema.names, row, strict=True))])
+                    other.execute(f"DELETE FROM {table} WHERE id = {dropped}")
+                    other.execute(f"INSERT INTO {table} VALUES (?, ?, ?, ?)", list(row))
+            for i, query in enumerate(UNKEYED):
+                actual = [tuple(row.values()) for row in session.view(f"v{i}").rows()]
+                assert shown(actual) == shown(other.execute(query).fetchall()), (number, query)
+
+
+def rows_of(other: duckdb.DuckDBPyConnection, table: str, key: int) -> list[tuple[object, ...]]:
+    return other.execute(f"SELECT * FROM {table} WHERE id = {key}").fetchall()
+
+
 def test_a_bound_that_overflows_fails_only_where_it_is_compared() -> None:
     with deltic.Session() as session:
         session.sql("; ".join(tables("BIGINT")))
