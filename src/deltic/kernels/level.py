@@ -7,7 +7,6 @@ cases the operator's `step` computes the node's register, and the runner is call
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Final
 
 import numpy as np
@@ -258,16 +257,18 @@ def now() -> int:
     return cycles()
 
 
-@cache
 def entries() -> Words:
     """The addresses of the kernels that `run` calls; 0 of those that `load` adds."""
-    return np.array([*(entry_of(each) for each in CALLED), *(0 for _ in ADDED)], np.int64)
+    if not ENTRIES[0]:
+        for entry in reversed(range(len(CALLED))):  # the first one at last: another thread that sees it finds all
+            ENTRIES[entry] = entry_of(CALLED[entry])
+    return ENTRIES
 
 
 def load(opcode: int) -> None:
     """Loads what an instruction calls that few sessions have, or compiles it."""
     for entry in CALLED_BY[opcode]:
-        entries()[entry] = entry_of(ADDED[entry])
+        ENTRIES[entry] = entry_of(ADDED[entry])
 
 
 CALLED: Final = (
@@ -297,3 +298,5 @@ ADDED: Final = {
     ENTRY_RECURSION: recursion.recursion,
 }
 CALLED_BY: Final = {LOOP: (ENTRY_LOOP, ENTRY_FIXPOINT), RECUR: (ENTRY_RECUR, ENTRY_RECURSION)}
+ENTRIES: Final[Words] = np.zeros(len(CALLED) + len(ADDED), np.int64)
+"""By the ENTRY constants. One array: threads that load at the same time write the same."""
