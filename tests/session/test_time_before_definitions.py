@@ -139,6 +139,24 @@ def test_the_move_is_a_tick_for_relations_of_other_ticks(tmp_path: Path) -> None
     assert contents[0] == contents[1] == ([4, 5, 6, 7], [0, 1, 2, 3])
 
 
+def test_first_definitions_that_fail_after_an_altered_table_do_not_follow_the_time(tmp_path: Path) -> None:
+    """The table has been altered then, and the circuit has its rows alone."""
+    table = TABLE.rstrip().removesuffix(";").removesuffix(")") + ", x BIGINT);"
+    with deltic.Session(state=tmp_path / "s") as session:
+        session.advance_to(START)
+        session.sql(table + TODAY)
+        session.insert("r", [{**row, "x": 1} for row in ROWS])
+    altered = table + "ALTER TABLE r DROP COLUMN x;" + TODAY
+    with deltic.Session(state=tmp_path / "s") as session:
+        with pytest.raises(DivisionByZero):
+            session.sql(altered + "CREATE MATERIALIZED VIEW bad AS SELECT 1 / (id - 5) AS y FROM r;")
+        session.advance_to(START + DAY)
+        session.sql(altered)
+        assert ids(session) == [4, 5, 6, 7]
+        session.advance_to(START + 2 * DAY)
+        assert ids(session) == [8, 9, 10, 11]
+
+
 def test_a_tick_that_fails_is_made_good_by_the_next_one(tmp_path: Path) -> None:
     script = TABLE + "CREATE MATERIALIZED VIEW v AS SELECT 1 / (id - 5) AS x FROM (SELECT id FROM r WHERE t <= now()) p;"
     started(tmp_path / "s", script)

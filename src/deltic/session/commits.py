@@ -217,7 +217,8 @@ class Commits:
     def _awaits_program(self) -> bool:
         """Whether the state has a program that the session has not defined: a tick would pass its views by."""
         committed = self._runtime.committed
-        return not committed.circuit.nodes and bool(committed.program.arrangements)
+        is_defined = self._stated is None and bool(committed.circuit.nodes)  # first definitions that fail may leave a circuit of tables
+        return not is_defined and bool(committed.program.arrangements)
 
     def note(self, notes: Notes) -> None:
         """Commits notes alone, in a turn. That is no tick: it has no time, and streams keep the rows of the last one."""

@@ -19,10 +19,10 @@ from deltic.trace.identity import Identity
 
 CLOCK: Final = "now_us"
 """The note of the time of the last tick that had one, in microseconds since 1970 UTC."""
-REACHED: Final = "clock_us"
+REACHED: Final = "time reached"
 """The note of the time, in microseconds since 1970 UTC, that a session was advanced to before it defined the program of the state. If it is
 later than CLOCK, it is the time of the next tick."""
-ON_TIME: Final = "on_time"
+ON_TIME: Final = "on time"
 """The note that no row waits in the state that is due at CLOCK or before. States of earlier versions lack it."""
 FUNCTIONS: Final = "functions"
 """The note of the user functions that views call: by name, the digests of the code of the functions with that name."""
