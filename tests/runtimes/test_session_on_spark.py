@@ -158,32 +158,3 @@ class Elsewhere(LocalFolder):
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         self.root = "/nowhere"
-
-
-def test_comparisons_with_values_that_change(spark: SparkSession, tmp_path: Path) -> None:
-    """The value goes up, down, and to NULL and back; rows are passed in both directions."""
-    script = """
-        CREATE TABLE t (i INT, x DOUBLE); CREATE TABLE u (x INT);
-        CREATE MATERIALIZED VIEW labels AS SELECT i, x > (SELECT avg(x) FROM u) AS a,
-            CASE WHEN x > (SELECT max(x) FROM u) THEN 'high' WHEN x >= (SELECT min(x) FROM u) THEN 'middle' ELSE 'low' END AS b FROM t;
-        CREATE MATERIALIZED VIEW chosen AS SELECT i FROM t WHERE x > (SELECT max(x) FROM u) OR i < (SELECT min(x) FROM u);
-    """
-    statements = [
-        "INSERT INTO u VALUES (1), (4)",
-        "INSERT INTO u VALUES (9)",
-        "DELETE FROM u WHERE x > 1",
-        "DELETE FROM u",
-        "INSERT INTO u VALUES (3)",
-    ]
-    with deltic.Session(spark=spark, state=str(tmp_path / "state")) as session, deltic.Session() as other:
-        for each in (session, other):
-            each.sql(script)
-            each.sql("INSERT INTO t SELECT x, IF(x = 3, NULL, x) FROM (SELECT explode(sequence(0, 9)) AS x)")
-        for statement in statements:
-            for view in ("labels", "chosen"):
-                both = [sorted(map(repr, each.view(view).rows())) for each in (session, other)]
-                assert both[0] == both[1], statement
-            session.sql(statement)
-            other.sql(statement)
-        assert [row["i"] for row in other.view("chosen").rows()] == [0, 1, 2, 4, 5, 6, 7, 8, 9]
-        assert sorted(map(repr, session.view("chosen").rows())) == sorted(map(repr, other.view("chosen").rows()))

@@ -33,13 +33,10 @@ def nested(sql: str) -> Plan:
 
 def fails_or_rows(plan: Plan, tables: Rows) -> Counter[tuple[object, ...]] | None:
     """The rows that the oracle has; None if an expression fails."""
-    rows = Counter[tuple[object, ...]]()
     try:
-        for row, weight in evaluate(plan, tables).pairs():
-            rows[row] += weight
+        return Counter(dict(evaluate(plan, tables).pairs()))
     except EvaluationError:
         return None
-    return rows
 
 
 def drawn(rng: Random) -> Rows:

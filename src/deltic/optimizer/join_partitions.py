@@ -6,8 +6,7 @@ The window has the value beside each row, so that all rows of the partition were
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from deltic.expr.nodes import Expr
 from deltic.optimizer.prune_columns import prune_columns
 from deltic.optimizer.push_filters_down import push_filters_down
 from deltic.plan.columns import formed_below, map_columns, reference, shift
@@ -47,23 +46,23 @@ def join_partitions(plan: Plan) -> Plan:
 def _joined(plan: Plan) -> Plan:
     if isinstance(plan, Filter) and isinstance(project := plan.input, Project) and isinstance(project.input, Window):
         return formed_below(plan, project, _joined)
-    if not isinstance(plan, Filter) or not isinstance(plan.input, Window) or (joined := with_groups(plan.input)) is None:
+    if not isinstance(plan, Filter) or not isinstance(window := plan.input, Window) or is_stream(window):
         return plan
-    window, width, count = plan.input, len(joined.left.schema), len(plan.input.keys)
-    over_groups = map_columns(plan.predicate, lambda column: column if column.index < width else shift(column, count))
-    own, condition = split(over_groups, width)
-    join = replace(joined, keys=(*joined.keys, *own), residual=condition)
+    aggregates = [(name, call.aggregate) for name, call in window.calls if call.is_of_partition and call.aggregate is not None]
+    if len(aggregates) < len(window.calls):
+        return plan
+    rows, count = window.input, len(window.keys)
+    keys = tuple((f"k{i}", key) for i, key in enumerate(window.keys))
+    groups = Aggregate(rows, keys, tuple(aggregates))
+    width = len(rows.schema)
+
+    def moved(expr: Expr) -> Expr:
+        return map_columns(expr, lambda column: column if column.index < width else shift(column, count))
+
+    own, condition = split(moved(plan.predicate), width)
+    of_partition = null_safe(window.keys, [reference(groups.schema, i) for i in range(count)])
+    join = Join(rows, groups, "inner", (*of_partition, *own), condition)
     if not own and range_of(join) is None and not is_divided(join):
         return plan
     kept = [*range(width), *range(width + count, len(join.schema))]
     return Project(join, tuple((window.schema[place].name, reference(join.schema, i)) for place, i in enumerate(kept)))
-
-
-def with_groups(window: Window) -> Join | None:
-    """The rows of a window joined with the aggregates of their partitions; None if it computes anything else."""
-    aggregates = [(name, call.aggregate) for name, call in window.calls if call.is_of_partition and call.aggregate is not None]
-    if len(aggregates) < len(window.calls) or is_stream(window):
-        return None
-    groups = Aggregate(window.input, tuple((f"k{i}", key) for i, key in enumerate(window.keys)), tuple(aggregates))
-    keys = null_safe(window.keys, [reference(groups.schema, i) for i in range(len(window.keys))])
-    return Join(window.input, groups, "inner", keys)

@@ -12,12 +12,12 @@ from deltic.expr.nodes import Case, Expr, Literal, calls_python, children, colum
 from deltic.optimizer.fold import fold
 from deltic.plan.columns import columns_of_all, map_children, named_columns, narrowed, reference, remap
 from deltic.plan.divided_joins import has_range
-from deltic.plan.guarded_ranges import always_has_one_row
 from deltic.plan.nodes import Aggregate, AggregateCall, Filter, FlatMap, Join, Plan, Project, Reference, Union
 from deltic.plan.signs import may_be_negative
 from deltic.plan.streams import is_stream
 from deltic.plan.walk import kinds, transform
 from deltic.schema import BIGINT, BOOLEAN, INT
+from deltic.stacks import unbounded
 
 
 def split_filters(plan: Plan) -> Plan:
@@ -59,7 +59,7 @@ class _Parted:
 def _split(plan: Plan) -> Plan:
     if type(plan) is not Aggregate or not isinstance(join := plan.input, Join) or Reference in kinds(plan) or is_stream(plan):
         return plan
-    if join.kind != "inner" or join.keys or join.residual is not None or (beside := _beside_a_value(join)) is None:
+    if join.kind != "inner" or join.keys or join.residual is not None or (beside := beside_a_value(join)) is None:
         return plan
     rows, places = beside
     calls = [(name, _parted(call, places, join)) for name, call in plan.aggregates]
@@ -76,12 +76,24 @@ def _split(plan: Plan) -> Plan:
     return _over(Union((_part(rows, [places[i] for i in read], 0), *true, *taken)), plan, calls, read, parts)
 
 
-def _beside_a_value(join: Join) -> tuple[Plan, dict[int, int]] | None:
+def beside_a_value(join: Join) -> tuple[Plan, dict[int, int]] | None:
     """The rows that are joined with a single row, and the place of each of their columns among those of the join."""
     width = len(join.left.schema)
-    if always_has_one_row(join.right):
+    if _is_a_value(join.right):
         return join.left, {i: i for i in range(width)}
-    return (join.right, {i: i - width for i in range(width, len(join.schema))}) if always_has_one_row(join.left) else None
+    return (join.right, {i: i - width for i in range(width, len(join.schema))}) if _is_a_value(join.left) else None
+
+
+@unbounded
+def _is_a_value(plan: Plan) -> bool:
+    """Whether the relation always has exactly one row."""
+    match plan:
+        case Project():
+            return _is_a_value(plan.input)
+        case Join(kind="inner", keys=(), residual=None):
+            return _is_a_value(plan.left) and _is_a_value(plan.right)
+        case _:
+            return isinstance(plan, Aggregate) and not plan.keys
 
 
 def _parted(call: AggregateCall, own: Collection[int], join: Join) -> _Parted:
@@ -99,30 +111,30 @@ def _parted(call: AggregateCall, own: Collection[int], join: Join) -> _Parted:
     if call.filter is not None and not columns_of(call.filter) <= read:
         stays = can_fail(call.filter) and not has_range(replace(join, residual=call.filter))
         return _Parted(call) if stays else _Parted(replace(call, filter=None), call.filter)
-    tests = {test for argument in call.arguments for test in _conditions_of(argument) if not columns_of(test) <= read}
+    tests = {test for argument in call.arguments for test in conditions_of(argument) if not columns_of(test) <= read}
     if len(call.arguments) != 1 or len(tests) != 1 or call.user is not None:
         return _Parted(call)
     ((argument,), (condition,)) = call.arguments, tests
-    then, otherwise = (fold(_assuming(argument, condition, holds)) for holds in (True, False))
+    then, otherwise = (fold(assuming(argument, condition, holds)) for holds in (True, False))
     if can_fail(condition) or can_fail(otherwise) or calls_python(argument) or not columns_of_all([then, otherwise]) <= read:
         return _Parted(call)
     return _Parted(replace(call, arguments=(then,)), condition, otherwise)
 
 
-def _conditions_of(expr: Expr) -> Iterator[Expr]:
+def conditions_of(expr: Expr) -> Iterator[Expr]:
     """The conditions of CASE in an expression."""
     if isinstance(expr, Case):
         yield from (condition for condition, _ in expr.branches)
     for part in children(expr):
-        yield from _conditions_of(part)
+        yield from conditions_of(part)
 
 
-def _assuming(expr: Expr, condition: Expr, holds: bool) -> Expr:
+def assuming(expr: Expr, condition: Expr, holds: bool) -> Expr:
     """The expression on rows on which a condition of CASE is TRUE, or on those on which it is not."""
     if isinstance(expr, Case):
         known = Literal(holds, BOOLEAN)
         expr = replace(expr, branches=tuple((known if test == condition else test, value) for test, value in expr.branches))
-    return map_children(expr, lambda part: _assuming(part, condition, holds))
+    return map_children(expr, lambda part: assuming(part, condition, holds))
 
 
 def _of(parted: _Parted) -> Iterator[Expr]:

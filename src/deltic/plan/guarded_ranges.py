@@ -94,18 +94,6 @@ def _with(part: Expr, comparison: Call) -> Call:
 
 
 @unbounded
-def always_has_one_row(plan: Plan) -> bool:
-    """Whether the relation has exactly one row, whatever the tables have."""
-    match plan:
-        case Project():
-            return always_has_one_row(plan.input)
-        case Join(kind="inner", keys=(), residual=None):
-            return always_has_one_row(plan.left) and always_has_one_row(plan.right)
-        case _:
-            return isinstance(plan, Aggregate) and not plan.keys
-
-
-@unbounded
 def has_one_row(plan: Plan) -> bool:
     """Whether it is an aggregate of all rows, or what is computed of it: it has at most one row."""
     match plan:

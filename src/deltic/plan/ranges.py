@@ -1,7 +1,6 @@
 """Comparisons between the two sides of a join: by which of them rows are looked up in order, and what is left to test on each match.
 
-A range is a point of one side between two bounds of the other, or on one side of one bound. The nearer of two bounds below it, or above it,
-as in `x > a AND x > b`, is one; of more, each would be compared with all others. Values are compared by their words, so a type
+A range is a point of one side between two bounds of the other, or on one side of one bound. Values are compared by their words, so a type
 whose words do not sort, such as STRING, has no ranges. Two comparisons that share no operand, such as those of overlapping intervals, are
 two ranges without common matches.
 """
@@ -13,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import permutations
 from typing import Final, NamedTuple
 
-from deltic.expr import case, cast
+from deltic.expr import cast
 from deltic.expr.failing import can_fail
 from deltic.expr.nodes import Call, Cast, Expr, Literal, calls_python, columns_of, outer_columns
 from deltic.expr.typing import cast_can_fail
@@ -76,14 +75,11 @@ def range_of(join: Join) -> Range | None:
     compared = _comparisons(parts, width)
     for pair in permutations(compared, 2):
         if (of_point := on_one_point(*pair)) is not None and _is_point(of_point[0].greater, *of_point):
-            return _range(of_point[0].greater, of_point, compared, parts, width)
+            return _range(of_point[0].greater, of_point, parts, width)
     for each in compared:
-        if each.open is None:
-            point = max(each.greater, each.lesser, key=lambda point: len(_alike(each, point, compared)))
-            return _range(point, (each,), compared, parts, width)
         point = each.lesser if each.greater == each.open else each.greater
-        if not point.nullable:  # the condition is TRUE of a NULL where there is no bound
-            return _range(point, (each,), compared, parts, width)
+        if each.open is None or not point.nullable:  # the condition is TRUE of a NULL where there is no bound
+            return _range(point, (each,), parts, width)
     return None
 
 
@@ -202,36 +198,14 @@ def inequality(part: Expr) -> tuple[Expr, Expr, bool] | None:
     return lesser, greater, strict
 
 
-def _range(point: Expr, used: Sequence[Inequality], all_compared: Sequence[Inequality], parts: Sequence[Expr], width: int) -> Range:
-    """The range of a point of which the used comparisons, and others like them, state the bounds."""
+def _range(point: Expr, used: Sequence[Inequality], parts: Sequence[Expr], width: int) -> Range:
+    """The range of a point of which the used comparisons state the bounds."""
     side = int(min(columns_of(point)) >= width)
     bounds: dict[bool, RangeBound] = {}
-    dropped: list[Expr] = []
     for each in used:
         is_low = each.greater == point
-        alike = _alike(each, point, all_compared)
-        bound, *others = (other.lesser if is_low else other.greater for other in (each, *alike))
-        for other_bound in others:
-            bound = _nearer(bound, other_bound, is_low=is_low)
-        bounds[is_low] = RangeBound(bound if side else shift(bound, -width), each.strict, each.open is not None and bound == each.open)
-        dropped += [other.part for other in (each, *alike) if not can_fail(other.part)]
+        bound = each.lesser if is_low else each.greater
+        bounds[is_low] = RangeBound(bound if side else shift(bound, -width), each.strict, bound == each.open)
+    dropped = [each.part for each in used if not can_fail(each.part)]
     rest = tuple(part for part in parts if part not in dropped)
     return Range(side, shift(point, -width) if side else point, bounds.get(True), bounds.get(False), rest)
-
-
-def _alike(one: Inequality, point: Expr, all_compared: Sequence[Inequality]) -> Sequence[Inequality]:
-    """The other comparison that bounds the point from the same side, if there is one, and the nearer of both bounds stands for both."""
-
-    def is_joint(each: Inequality) -> bool:
-        return each.open is None and each.strict == one.strict and not can_fail(each.part)
-
-    is_low = one.greater == point
-    alike = [each for each in all_compared if each is not one and (each.greater if is_low else each.lesser) == point and is_joint(each)]
-    return alike if len(alike) == 1 and is_joint(one) else ()
-
-
-def _nearer(bound: Expr, other: Expr, *, is_low: bool) -> Expr:
-    """The greater of two bounds below a point, or the lesser of those above it; NULL if one of them is, of which no comparison is TRUE."""
-    nearer, farther = ("greater_equal", "less") if is_low else ("less_equal", "greater")
-    choices = [(compared(nearer, bound, other), bound), (compared(farther, bound, other), other)]
-    return case(choices, Literal(None, bound.type))
