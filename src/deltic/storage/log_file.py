@@ -137,7 +137,7 @@ class LogWriter:
 
 def has_room(end: Mark, sizes: Iterable[int]) -> bool:
     """Whether records with so many bytes of content each fit after a mark, before the log must be folded."""
-    return end[0] + sum([-(-(_RECORD.size + size) // SECTOR) for size in sizes]) * SECTOR <= MOST_BYTES
+    return end[0] + sum([_aligned(_RECORD.size + size) for size in sizes]) <= MOST_BYTES
 
 
 def log_name(generation: int, number: int) -> str:
